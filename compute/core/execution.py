@@ -1,0 +1,199 @@
+"""One job from its first event to its last, the same in a runner, a notebook and the shell."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from compute.core import devices
+from compute.core.context import Context
+from compute.core.controls import ControlBox
+from compute.core.errors import Canceled, ComputeError, InvalidParams, Problem, classify
+from compute.core.kinds import Kind, get, validate
+from compute.core.texts import Text
+
+Emit = Callable[[str, Mapping[str, Any]], None]
+
+_BAD_SPEC = Text("The job's description is not valid: {what}.", "任务描述无效：{what}。")
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What a runner is given for one job; see `parse` for the JSON form."""
+
+    job: str
+    kind: str
+    params: Any
+    dir: Path
+    attempt: int = 1
+    seed: int = 0
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    threads: int | None = None
+    device: str = "cpu"
+    deadline_s: float | None = None
+    resume_from: Path | None = None
+    replay: tuple[Mapping[str, Any], ...] = ()
+
+    @classmethod
+    def parse(cls, raw: Any) -> Spec:
+        """A Spec out of decoded JSON. Raises InvalidParams naming the field that is wrong."""
+        if not isinstance(raw, Mapping):
+            raise _bad_spec("", "it is no JSON object")
+        for name, types in _SPEC_TYPES.items():
+            value = raw.get(name)
+            if value is None and name in _SPEC_REQUIRED:
+                raise _bad_spec(f"/{name}", f"{name} is missing")
+            if value is not None and (not isinstance(value, types) or isinstance(value, bool)):
+                raise _bad_spec(f"/{name}", f"{name} has the wrong type")
+        known = {name: raw[name] for name in _SPEC_TYPES if raw.get(name) is not None}
+        known["dir"] = Path(known["dir"])
+        if "resume_from" in known:
+            known["resume_from"] = Path(known["resume_from"])
+        known["replay"] = tuple(known.get("replay", ()))
+        return cls(params=raw.get("params", {}), **known)
+
+
+_SPEC_REQUIRED = frozenset({"job", "kind", "dir"})
+_SPEC_TYPES: dict[str, tuple[type, ...]] = {
+    "job": (str,),
+    "kind": (str,),
+    "dir": (str,),
+    "attempt": (int,),
+    "seed": (int,),
+    "inputs": (Mapping,),
+    "threads": (int,),
+    "device": (str,),
+    "deadline_s": (int, float),
+    "resume_from": (str,),
+    "replay": (list,),
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a job ended; `raised` is the failure or cancellation as an exception."""
+
+    state: str
+    result: dict[str, Any] | None = None
+    raised: ComputeError | Canceled | None = None
+
+
+def execute(
+    spec: Spec,
+    emit: Emit,
+    *,
+    box: ControlBox | None = None,
+    on_context: Callable[[Context], None] = lambda context: None,
+    inputs_are_paths: bool = False,
+    interrupt_cancels: bool = False,
+) -> Outcome:
+    """Run one job. Says `state: running` first and exactly one `end` last, whatever happens.
+
+    `on_context` gets the Context before the job starts. With `interrupt_cancels` a
+    KeyboardInterrupt counts as a cancel, without it as an internal failure.
+    """
+    context: Context | None = None
+    try:
+        emit("state", {"state": "running", "attempt": spec.attempt})  # before any heavy import
+        kind = get(spec.kind)
+        context = _context(kind, spec, emit, box, inputs_are_paths)
+        on_context(context)
+        result = _run(kind, context)
+        context.controls.leave()
+        emit("end", _end("succeeded", result=result))
+        return Outcome("succeeded", result)
+    except Canceled as canceled:
+        return _canceled(canceled, emit)
+    except KeyboardInterrupt as interrupt:
+        if interrupt_cancels:
+            return _canceled(Canceled(), emit)
+        return _failed(interrupt, emit)
+    except (Exception, SystemExit) as exc:
+        return _failed(exc, emit)
+
+
+def _context(
+    kind: Kind, spec: Spec, emit: Emit, box: ControlBox | None, inputs_are_paths: bool
+) -> Context:
+    params = validate(kind.name, spec.params)
+    spec.dir.mkdir(parents=True, exist_ok=True)
+    return Context(
+        kind=kind,
+        params=params,
+        emit=emit,
+        job=spec.job,
+        dir=spec.dir,
+        attempt=spec.attempt,
+        seed=spec.seed,
+        threads=spec.threads,
+        device=devices.choose_device(spec.device),
+        inputs=spec.inputs,
+        inputs_are_paths=inputs_are_paths,
+        deadline_s=spec.deadline_s,
+        resume_from=spec.resume_from,
+        replay=spec.replay,
+        box=box,
+    )
+
+
+def _run(kind: Kind, context: Context) -> dict[str, Any]:
+    function = kind.load()  # imports torch, for most kinds; only then is there a torch to seed
+    devices.set_threads(context.threads)
+    devices.seed_all(context.seed)
+    return dict(function(context) or {})
+
+
+def _canceled(canceled: Canceled, emit: Emit) -> Outcome:
+    emit("end", _end("canceled", text=canceled.text))
+    return Outcome("canceled", raised=canceled)
+
+
+def _failed(exc: BaseException, emit: Emit) -> Outcome:
+    failure = classify(exc)
+    if failure is not exc:
+        failure.__cause__ = exc
+        _tell_developers(exc, emit)
+    data = failure.data()
+    try:
+        emit("error", data)
+    except ValueError:  # many problems, or one with long words: the first says enough
+        emit("error", {**data, "message": _short(data["message"]),
+                       "message_zh": _short(data["message_zh"]),
+                       "problems": []})
+    emit("end", _end("failed", reason=failure.reason, text=failure.text))
+    return Outcome("failed", raised=failure)
+
+
+def _tell_developers(exc: BaseException, emit: Emit) -> None:
+    """The traceback goes to stderr and a debug line; people read the short message."""
+    trace = "".join(traceback.format_exception(exc))
+    traceback.print_exception(exc)
+    emit("log", {"level": "debug", "text": trace[-2_000:]})
+
+
+def _end(
+    state: str,
+    *,
+    reason: str | None = None,
+    text: Text | None = None,
+    result: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    message, message_zh = (_short(text.en), _short(text.zh)) if text is not None else (None, None)
+    return {
+        "state": state,
+        "reason": reason,
+        "message": message,
+        "message_zh": message_zh,
+        "result": None if result is None else dict(result),
+    }
+
+
+def _short(message: str) -> str:
+    return message if len(message) <= 1_000 else message[:999] + "…"
+
+
+def _bad_spec(pointer: str, what: str) -> InvalidParams:
+    return InvalidParams([Problem(pointer, _BAD_SPEC.format(what=what))])

@@ -1,0 +1,1 @@
+"""Tokenisers and real texts that several labs share. Standard library only."""

@@ -1,0 +1,99 @@
+"""Rows. The job's row is the truth about its state; its output lives in the spool and the stream."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+from playground.jobs import states
+from playground.jobs.ids import new_job_id
+
+
+class Job(models.Model):
+    id = models.CharField(primary_key=True, max_length=20, default=new_job_id, editable=False)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="jobs")
+    kind = models.CharField(max_length=64)
+    queue = models.CharField(max_length=16)
+    params = models.JSONField()
+    seed = models.BigIntegerField()
+    deadline_s = models.PositiveIntegerField()
+
+    state = models.CharField(
+        max_length=12, default=states.QUEUED, choices=[(s, s) for s in states.STATES]
+    )
+    attempt = models.PositiveIntegerField(default=1)
+    retried = models.BooleanField(default=False)  # the one retry after a lost worker is spent
+    progress = models.JSONField(null=True)
+    result = models.JSONField(null=True)
+    reason = models.CharField(max_length=24, blank=True)
+    message = models.TextField(blank=True)
+    message_zh = models.TextField(blank=True)
+
+    created_at = models.DateTimeField(auto_now_add=True)
+    dispatched_at = models.DateTimeField(null=True)  # holds a slot while still queued
+    started_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    cancel_requested_at = models.DateTimeField(null=True)
+
+    lease_worker = models.CharField(max_length=80, blank=True)  # empty: no slot, no writer
+    lease_expires_at = models.DateTimeField(null=True)
+    log_closed = models.BooleanField(default=False)  # `end` is in the log and the stream expires
+
+    class Meta:
+        indexes = (
+            models.Index(fields=["queue", "state", "created_at"], name="job_queue"),
+            models.Index(fields=["owner", "-id"], name="job_owner"),
+            models.Index(fields=["state", "lease_expires_at"], name="job_lease"),
+            models.Index(fields=["log_closed", "ended_at"], name="job_log_closed"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.id} ({self.state}, attempt {self.attempt})"
+
+    @property
+    def ended(self) -> bool:
+        return self.state in states.TERMINAL
+
+
+class Attempt(models.Model):
+    """One run of a job by one worker. The runner's process group is recorded so that the next
+    attempt can end what the last one may have left behind."""
+
+    job = models.ForeignKey(Job, models.CASCADE, related_name="attempts")
+    number = models.PositiveIntegerField()
+    worker = models.CharField(max_length=80)
+    host = models.CharField(max_length=120)
+    pid = models.PositiveIntegerField(null=True)
+    pid_started = models.FloatField(null=True)  # the pid alone may have been given to another
+    resume_from = models.CharField(max_length=200, blank=True)
+    started_at = models.DateTimeField(auto_now_add=True)
+    ended_at = models.DateTimeField(null=True)
+    outcome = models.CharField(max_length=24, blank=True)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(fields=["job", "number"], name="attempt_once"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.job_id} attempt {self.number}"
+
+
+class Artifact(models.Model):
+    """A file that an attempt made; `name` may hold folders. The file: `artifacts.path`."""
+
+    job = models.ForeignKey(Job, models.CASCADE, related_name="artifacts")
+    attempt = models.PositiveIntegerField()
+    name = models.CharField(max_length=200)
+    type = models.CharField(max_length=100)
+    size = models.BigIntegerField()
+    sha256 = models.CharField(max_length=64)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(fields=["job", "attempt", "name"], name="artifact_once"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.job_id}/{self.attempt}/{self.name}"

@@ -1,0 +1,1 @@
+"""Home page, page shell, template tags, static files out of wheels, message catalogues."""

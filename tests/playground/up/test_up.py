@@ -1,0 +1,99 @@
+"""`manage.py up` as a person runs it: start, crash, second start, Ctrl-C."""
+
+from __future__ import annotations
+
+import socket
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.running import Up, free_port
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    running = Up(tmp_path_factory.mktemp("up"), free_port())
+    try:
+        running.wait_for("The playground is ready")
+        yield running
+    finally:
+        running.end()
+
+
+def answers(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=2) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+def test_it_prints_one_address_that_answers(up: Up) -> None:
+    assert f"http://127.0.0.1:{up.port}" in up.wait_for("The playground is ready")
+    assert answers(up.port)
+
+
+def test_a_second_start_in_the_same_folder_is_refused(up: Up) -> None:
+    second = Up(up.var, free_port())
+    second.wait_for("already runs here")
+    assert second.process.wait(timeout=10) == 1
+    assert answers(up.port)
+
+
+def test_a_part_that_crashes_is_restarted_and_said_so(up: Up) -> None:
+    up.part("uvicorn").kill()
+    assert "starting it again" in up.wait_for("web stopped unexpectedly")
+    until = time.monotonic() + 30
+    while not answers(up.port):
+        assert time.monotonic() < until
+        time.sleep(0.1)
+
+
+def test_ctrl_c_leaves_nothing_running(tmp_path: Path) -> None:
+    running = Up(tmp_path, free_port())
+    running.wait_for("The playground is ready")
+    assert len(running.parts()) >= 5
+    running.end()
+    assert running.process.returncode == 0
+    assert "Stopped." in running.said[-1]
+    assert running.parts() == []
+
+
+def test_what_a_killed_start_left_behind_is_cleared(tmp_path: Path) -> None:
+    first = Up(tmp_path, free_port())
+    first.wait_for("The playground is ready")
+    supervisord = first.part("supervisor.supervisord")
+    first.process.kill()
+    supervisord.kill()
+    again = Up(tmp_path, free_port())
+    again.wait_for("The playground is ready")
+    again.end()
+    assert again.parts() == []
+
+
+def test_a_port_in_use_is_one_sentence(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        running = Up(tmp_path, port)
+        running.wait_for(f"Port {port} is in use by another program")
+        assert running.process.wait(timeout=10) == 1
+    assert not any("Traceback" in line for line in running.said)
+
+
+def test_a_missing_redis_binary_is_one_sentence(tmp_path: Path) -> None:
+    running = Up(tmp_path, free_port(), PATH=str(tmp_path))
+    running.wait_for("redis-server is not installed")
+    assert running.process.wait(timeout=10) == 1
+    assert not any("Traceback" in line for line in running.said)
+
+
+@pytest.mark.parametrize("port", ["0", "70000"])
+def test_a_port_that_does_not_exist_is_one_sentence(tmp_path: Path, port: str) -> None:
+    running = Up(tmp_path, int(port))
+    running.wait_for("does not exist")
+    assert running.process.wait(timeout=10) == 1
