@@ -15,8 +15,8 @@ from pathlib import Path
 from django.conf import settings
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
-from playground.redis import wait_for_redis
 
+from playground.redis import wait_for_redis
 from playground.up.watch import health
 
 

@@ -15,6 +15,7 @@ const RISE = Math.SQRT1_2; // column labels lean by 45°
  * With `square`, cells are squares; otherwise wide matrices keep readable rows and narrow columns.
  */
 export function layout(ctx, m, { width, height, zoom = 1, maxCell = 26, minCell = 3, square = true }) {
+  fonts = null; // the type may have changed with the theme or the projector mode
   ctx.font = font(false);
   const widest = (labels) => Math.max(0, ...labels.map((text) => ctx.measureText(text).width));
   const rowWidth = Math.min(widest(m.rowLabels), 84);
@@ -44,10 +45,15 @@ export function layout(ctx, m, { width, height, zoom = 1, maxCell = 26, minCell 
   };
 }
 
-export function font(bold) {
-  const family = getComputedStyle(document.body).fontFamily;
-  const rem = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
-  return `${bold ? "650 " : ""}${LABEL * rem}px ${family}`;
+let fonts = null;
+
+function font(bold) {
+  if (!fonts) {
+    const family = getComputedStyle(document.body).fontFamily;
+    const rem = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
+    fonts = ["", "650 "].map((weight) => `${weight}${LABEL * rem}px ${family}`);
+  }
+  return fonts[bold ? 1 : 0];
 }
 
 /** Row and column under a point of the canvas, or null. */

@@ -7,6 +7,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.template import TemplateSyntaxError
 from django.template.loader import get_template
+
 from playground.web.catalogues import problems as catalogue_problems
 
 

@@ -1,0 +1,119 @@
+/** The words under a matrix: what the colours and hatches mean, and the same numbers as a table. */
+
+import { num } from "core/arithmetic";
+import { t } from "core/i18n";
+import { CELL, isDiverging } from "core/scales";
+import { hatch } from "elements/matrix-paint";
+
+const TABLE_ROWS = 24;
+const TABLE_COLS = 16;
+
+function make(tag, className, ...children) {
+  const node = document.createElement(tag);
+  if (className) node.className = className;
+  node.append(...children);
+  return node;
+}
+
+const MEANING = {
+  [CELL.masked]: () => t("masked: the future"),
+  [CELL.nan]: () => t("NaN: not a number"),
+  [CELL.posinf]: () => t("+∞"),
+  [CELL.neginf]: () => t("−∞"),
+  [CELL.missing]: () => t("not computed"),
+};
+
+/** Legend of one matrix: the ramp with its ends, the axes in words, the hatches that occur. */
+export function legend(data, theme) {
+  const out = document.createDocumentFragment();
+  if (data.domain.count && data.legend !== "axes") out.append(scaleBar(data, theme));
+  for (const [title, role] of [[data.rowTitle, data.rowRole ?? "query"], [data.colTitle, data.colRole ?? "key"]]) {
+    if (!title) continue;
+    const swatch = make("i", `matrix-swatch role-${role}`);
+    out.append(make("span", `matrix-axis role-${role}`, swatch, title));
+  }
+  for (const code of new Set(data.codes)) {
+    if (code !== CELL.value) out.append(make("span", "matrix-axis", swatchOf(code, theme), MEANING[code]()));
+  }
+  if (data.note) out.append(make("span", "matrix-axis", data.note));
+  return out;
+}
+
+function scaleBar(data, theme) {
+  const bar = document.createElement("canvas");
+  bar.className = "matrix-ramp";
+  bar.width = 128;
+  bar.height = 1;
+  const ctx = bar.getContext("2d");
+  const image = ctx.createImageData(128, 1);
+  new Uint32Array(image.data.buffer).set(theme.packed.filter((_, i) => i % 2 === 1));
+  ctx.putImageData(image, 0, 0);
+  const [low, high] = ends(data);
+  return make("span", "matrix-scale", low, bar, high);
+}
+
+function ends(data) {
+  const diverging = isDiverging(data.ramp);
+  if (data.scale === "unit") return ["0", "1"];
+  if (data.scale === "row") return diverging ? [t("−row max"), t("row max")] : ["0", t("row max")];
+  const peak = num(data.peak ?? data.domain.peak, 3);
+  if (data.scale === "log") {
+    const suffix = t("log, 5 decades");
+    return diverging ? [`−${peak}`, `${peak} (${suffix})`] : ["0", `${peak} (${suffix})`];
+  }
+  return [diverging ? `−${peak}` : "0", peak];
+}
+
+function swatchOf(code, theme) {
+  const node = document.createElement("canvas");
+  node.className = "matrix-swatch";
+  node.width = 12;
+  node.height = 12;
+  const ctx = node.getContext("2d");
+  ctx.fillStyle = hatch(ctx, code, theme);
+  ctx.fillRect(0, 0, 12, 12);
+  return node;
+}
+
+/** A real table of the part around `cell`: at most 24 × 16 numbers, and it says so. */
+export function fillTable(box, data, cell) {
+  const [r0, r1] = span(data.rows, TABLE_ROWS, cell?.row ?? 0);
+  const [c0, c1] = span(data.cols, TABLE_COLS, cell?.col ?? 0);
+  const table = make("table", "");
+  const part = data.rows * data.cols > (r1 - r0) * (c1 - c0);
+  const caption = part
+    ? t("{title}: rows {r0}–{r1} of {rows}, columns {c0}–{c1} of {cols}", {
+        title: data.title ?? "", r0, r1: r1 - 1, rows: data.rows, c0, c1: c1 - 1, cols: data.cols,
+      })
+    : data.title ?? "";
+  table.append(make("caption", "caption", caption));
+  const head = table.createTHead().insertRow();
+  head.append(make("th", "", `${data.rowTitle ?? ""} \\ ${data.colTitle ?? ""}`));
+  for (let col = c0; col < c1; col += 1) head.append(scoped("col", data.colLabels[col], col));
+  const body = table.createTBody();
+  for (let row = r0; row < r1; row += 1) {
+    const line = body.insertRow();
+    line.append(scoped("row", data.rowLabels[row], row));
+    for (let col = c0; col < c1; col += 1) line.append(cellText(data, row, col));
+  }
+  box.replaceChildren(table);
+}
+
+function span(size, most, at) {
+  const from = Math.max(0, Math.min(size - most, at - Math.floor(most / 2)));
+  return [from, Math.min(size, from + most)];
+}
+
+function scoped(scope, label, index) {
+  const node = make("th", "", label || String(index));
+  node.scope = scope;
+  return node;
+}
+
+function cellText(data, row, col) {
+  const i = row * data.cols + col;
+  const code = data.codes[i];
+  const node = make("td", "number", code === CELL.masked ? t("masked") : num(data.values[i]));
+  if (code === CELL.value) node.title = String(data.values[i]);
+  return node;
+}

@@ -1,0 +1,312 @@
+/**
+ * <step-player>: plays named steps; every lab's bottom bar.
+ *
+ *   player.steps = [{id, name, title?}]      // the track; `name` is short, `title` is the full sentence
+ *   player.current = "softmax"               // without playing anything
+ *   player.animate = async ({step, previous, speed, signal}) => {…}   // optional: enters a step
+ *   player.follow = true                     // scrub variant: stay at the newest step
+ *
+ * Attributes: `variant="scrub"` draws a plain slider for many steps; `label` names the track;
+ * `dwell` is how long (ms at speed 1) a played step stays for reading.
+ * Fires `step-change` {id, index, how: "jump" | "play" | "follow"} and `play-change` {playing}.
+ *
+ * Keys anywhere on the page, unless a control that needs them has the focus: ← → back and next,
+ * Home and End first and last, space play or pause. Any action finishes the running animation
+ * first: its signal aborts, and `animate` must then show the end of the step at once.
+ */
+
+import { t } from "core/i18n";
+
+const OWN_KEYS = "input, textarea, select, [contenteditable], [role='slider'], [role='grid'], [role='dialog']";
+const calm = matchMedia("(prefers-reduced-motion: reduce)");
+
+const ICONS = {
+  first: "M6 5v14M19 5.5 9.5 12l9.5 6.5z",
+  back: "M17 5.5 7 12l10 6.5z",
+  play: "M7.5 5 19 12 7.5 19z",
+  pause: "M8 5v14M16 5v14",
+  next: "M7 5.5 17 12 7 18.5z",
+  last: "M18 5v14M5 5.5 14.5 12 5 18.5z",
+};
+
+export class StepPlayer extends HTMLElement {
+  #steps = [];
+  #index = -1;
+  #playing = false;
+  #follow = false;
+  #running = null;
+  #timer = 0;
+
+  connectedCallback() {
+    if (!this.track) this.#build();
+    this.keys ??= (event) => this.#key(event);
+    document.addEventListener("keydown", this.keys);
+  }
+
+  disconnectedCallback() {
+    document.removeEventListener("keydown", this.keys);
+    this.pause();
+    this.finish();
+  }
+
+  #build() {
+    this.setAttribute("role", "group");
+    const names = {
+      first: t("First step"), back: t("Step back"), play: t("Play"), next: t("Next step"), last: t("Last step"),
+    };
+    const bar = make("div", "player-buttons");
+    this.buttons = {};
+    for (const [name, label] of Object.entries(names)) {
+      const button = make("button", name === "play" ? "button primary player-play" : "button player-button");
+      button.type = "button";
+      button.append(icon(ICONS[name]));
+      if (name === "play") button.append(make("span", "player-word", label));
+      else button.setAttribute("aria-label", label);
+      button.title = label;
+      button.addEventListener("click", () => this[name]());
+      bar.append(button);
+      this.buttons[name] = button;
+    }
+    this.track = make("div", "player-track");
+    this.slider = make("input", "player-slider");
+    Object.assign(this.slider, { type: "range", min: "0", step: "1", value: "0" });
+    this.slider.setAttribute("aria-label", this.getAttribute("label") ?? t("Steps"));
+    this.slider.addEventListener("input", () => this.go(Number(this.slider.value)));
+    this.names = make("ol", "player-names");
+    this.track.append(this.slider, this.names);
+    this.append(bar, this.track, this.#speedControl());
+    this.#render();
+  }
+
+  #speedControl() {
+    const label = make("label", "player-speed caption");
+    this.speedInput = Object.assign(make("input"), { type: "range", min: "-2", max: "2", step: "1", value: "0" });
+    this.speedInput.addEventListener("input", () => this.#speedWords());
+    this.speedText = make("output", "number");
+    label.append(make("span", "", t("speed")), this.speedInput, this.speedText);
+    this.#speedWords();
+    return label;
+  }
+
+  #speedWords() {
+    this.speedText.textContent = `${this.speed}×`;
+    this.speedInput.setAttribute("aria-valuetext", `${this.speed}×`);
+    this.speedInput.style.setProperty("--fill", String((Number(this.speedInput.value) + 2) / 4));
+  }
+
+  // ------------------------------------------------------------ properties
+
+  get speed() {
+    return 2 ** Number(this.speedInput?.value ?? 0);
+  }
+
+  get steps() {
+    return this.#steps;
+  }
+
+  set steps(steps) {
+    const id = this.#steps[this.#index]?.id;
+    this.#steps = steps ?? [];
+    const kept = this.#steps.findIndex((step) => step.id === id);
+    this.#index = kept >= 0 ? kept : Math.min(Math.max(this.#index, -1), this.#steps.length - 1);
+    if (!this.track) return;
+    if (this.getAttribute("variant") !== "scrub") this.#drawNames();
+    if (this.#follow && this.#index !== this.#steps.length - 1) this.#enter(this.#steps.length - 1, "follow");
+    this.#render();
+  }
+
+  get current() {
+    return this.#steps[this.#index]?.id ?? null;
+  }
+
+  set current(id) {
+    this.#index = this.#steps.findIndex((step) => step.id === id);
+    this.#render();
+  }
+
+  get index() {
+    return this.#index;
+  }
+
+  get playing() {
+    return this.#playing;
+  }
+
+  get follow() {
+    return this.#follow;
+  }
+
+  set follow(follow) {
+    if (this.#follow === Boolean(follow)) return;
+    this.#follow = Boolean(follow);
+    if (this.#follow && this.#steps.length) this.#enter(this.#steps.length - 1, "follow");
+    this.dispatchEvent(new CustomEvent("follow-change", { bubbles: true, detail: { follow: this.#follow } }));
+  }
+
+  // ------------------------------------------------------------ actions
+
+  /** Jumps to a step by index; stops playing and following. */
+  go(index, how = "jump") {
+    this.pause();
+    this.follow = false;
+    this.#enter(index, how);
+  }
+
+  first() {
+    this.go(0);
+  }
+
+  last() {
+    this.go(this.#steps.length - 1);
+  }
+
+  back() {
+    this.go(this.#index - 1);
+  }
+
+  next() {
+    this.go(this.#index + 1);
+  }
+
+  play() {
+    if (this.#playing) {
+      this.pause();
+      this.finish();
+      return;
+    }
+    if (!this.#steps.length) return;
+    this.#setPlaying(true);
+    this.follow = false;
+    this.#advance(this.#index >= this.#steps.length - 1 ? 0 : this.#index + 1);
+  }
+
+  pause() {
+    clearTimeout(this.#timer);
+    this.#setPlaying(false);
+  }
+
+  /** Ends the running animation at once; what it shows stays. */
+  finish() {
+    this.#running?.abort();
+    this.#running = null;
+  }
+
+  async #advance(index) {
+    await this.#enter(index, "play");
+    if (!this.#playing) return;
+    if (index >= this.#steps.length - 1) {
+      this.pause();
+      return;
+    }
+    const dwell = Number(this.getAttribute("dwell") ?? 1600) / this.speed;
+    this.#timer = setTimeout(() => this.#playing && this.#advance(index + 1), dwell);
+  }
+
+  async #enter(index, how) {
+    this.finish();
+    const to = Math.max(0, Math.min(this.#steps.length - 1, index));
+    if (!this.#steps.length || (to === this.#index && how !== "play")) return;
+    const previous = this.#steps[this.#index] ?? null;
+    this.#index = to;
+    this.#render();
+    const step = this.#steps[to];
+    const control = new AbortController();
+    this.#running = control;
+    if (calm.matches) control.abort(); // reduced motion: the end of the animation, at once
+    this.dispatchEvent(new CustomEvent("step-change", { bubbles: true, detail: { id: step.id, index: to, how } }));
+    await this.animate?.({ step, previous, how, speed: this.speed, signal: control.signal });
+    if (this.#running === control) this.#running = null;
+  }
+
+  #setPlaying(playing) {
+    if (this.#playing === playing) return;
+    this.#playing = playing;
+    this.#render();
+    this.dispatchEvent(new CustomEvent("play-change", { bubbles: true, detail: { playing } }));
+  }
+
+  // ------------------------------------------------------------ drawing
+
+  #drawNames() {
+    this.names.replaceChildren(
+      ...this.#steps.map((step, index) => {
+        const item = make("li");
+        const button = make("button", "player-name", step.name);
+        button.type = "button";
+        button.title = step.title ?? step.name;
+        button.addEventListener("click", () => this.go(index));
+        item.append(button);
+        return item;
+      }),
+    );
+  }
+
+  #render() {
+    if (!this.track) return;
+    const last = this.#steps.length - 1;
+    const at = Math.max(this.#index, 0);
+    this.slider.max = String(Math.max(last, 0));
+    this.slider.value = String(at);
+    this.slider.disabled = last < 1;
+    this.slider.style.setProperty("--fill", String(last > 0 ? at / last : 0));
+    const step = this.#steps[this.#index];
+    this.slider.setAttribute("aria-valuetext", step ? step.title ?? step.name : "");
+    this.buttons.first.disabled = this.buttons.back.disabled = this.#index <= 0;
+    this.buttons.next.disabled = this.buttons.last.disabled = this.#index >= last;
+    this.buttons.play.disabled = last < 1;
+    this.buttons.play.firstElementChild.replaceWith(icon(this.#playing ? ICONS.pause : ICONS.play));
+    const word = this.#playing ? t("Pause") : this.getAttribute("play-word") ?? t("Play");
+    this.buttons.play.lastElementChild.textContent = word;
+    this.buttons.play.title = word;
+    [...this.names.children].forEach((item, index) => {
+      const button = item.firstElementChild;
+      if (index === this.#index) button.setAttribute("aria-current", "step");
+      else button.removeAttribute("aria-current");
+      item.classList.toggle("done", index < this.#index);
+    });
+    this.#centreName();
+  }
+
+  #centreName() {
+    const item = this.names.children[this.#index];
+    if (!item || this.names.scrollWidth <= this.names.clientWidth) return;
+    this.names.scrollTo({ left: item.offsetLeft - this.names.clientWidth / 2 + item.offsetWidth / 2 });
+  }
+
+  #key(event) {
+    if (event.defaultPrevented || event.altKey || event.ctrlKey || event.metaKey) return;
+    if (!this.checkVisibility()) return;
+    const target = event.target instanceof Element ? event.target : document.body;
+    if (target.closest(OWN_KEYS) && !this.contains(target)) return;
+    if (target === this.speedInput) return;
+    if (event.key === " ") {
+      if (target.closest("button, a, summary")) return;
+      this.play();
+    } else if (event.key === "ArrowLeft") this.back();
+    else if (event.key === "ArrowRight") this.next();
+    else if (event.key === "Home") this.first();
+    else if (event.key === "End") this.last();
+    else return;
+    event.preventDefault();
+  }
+}
+
+function make(tag, className, text) {
+  const node = document.createElement(tag);
+  if (className) node.className = className;
+  if (text !== undefined) node.textContent = text;
+  return node;
+}
+
+function icon(path) {
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  svg.setAttribute("viewBox", "0 0 24 24");
+  svg.setAttribute("class", "icon");
+  svg.setAttribute("aria-hidden", "true");
+  const shape = document.createElementNS("http://www.w3.org/2000/svg", "path");
+  shape.setAttribute("d", path);
+  svg.append(shape);
+  return svg;
+}
+
+customElements.define("step-player", StepPlayer);
