@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -111,7 +110,7 @@ class Context:
         where = PurePosixPath(name)
         if where.is_absolute() or not re.fullmatch(r"[\w.\-]+(/[\w.\-]+)*", name, re.ASCII):
             raise ValueError(f"an artifact's name is a plain relative path, not {name!r}")
-        if ".." in where.parts:
+        if {".", ".."} & set(name.split("/")):
             raise ValueError(f"an artifact stays inside its job's folder: {name!r}")
         target = self.dir / where
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -136,7 +135,7 @@ class Context:
         target = self.path(name)
         unfinished = target.with_name(f".{target.name}.part")  # a reader sees all of it or none
         unfinished.write_text(dumps(obj), encoding="utf-8")
-        os.replace(unfinished, target)
+        unfinished.replace(target)
         return self.artifact(name, type=type)
 
     def input(self, param: str) -> Path:

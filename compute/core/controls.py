@@ -24,7 +24,9 @@ _STOPPED = Text(
 _NOT_OFFERED = Text(
     'This kind of job does not take the control "{action}".', "这类任务不支持控制“{action}”。"
 )
-_NOT_PAUSED = Text("The job is not paused, so there is nothing to resume.", "任务没有暂停，无需恢复。")
+_NOT_PAUSED = Text(
+    "The job is not paused, so there is nothing to resume.", "任务没有暂停，无需恢复。"
+)
 _ALREADY_PAUSED = Text("The job is already paused.", "任务已经暂停。")
 _TOO_LATE = Text(
     'The job ended before the control "{action}" could take effect.',
@@ -40,7 +42,7 @@ class Speaker(Protocol):
 
     attempt: int
 
-    def _emit(self, type: str, data: Mapping[str, Any]) -> None: ...
+    def _emit(self, type: str, data: Mapping[str, Any], /) -> None: ...
 
     def log(self, text: str | Text, level: str = "info") -> None: ...
 
@@ -103,7 +105,8 @@ class Controls:
         self.box = box
         self._speaker, self._kind, self._clock = speaker, kind, clock
         self._replay = sorted(
-            (c for c in replay if c.get("action") == "set"), key=lambda control: control["step"]
+            (c for c in replay if c.get("action") == "set" and isinstance(c.get("step"), int)),
+            key=lambda control: control["step"],
         )
         self._pause_next = False  # a single step has been granted: pause at the next tick
         self._paused = False
@@ -128,6 +131,8 @@ class Controls:
                 params = self._set(step, params, control.get("values"), changed)
             else:
                 self._move(action, step, save)
+                if action == "step":
+                    break  # a second step that waits behind this one is the next tick's
         return params, changed
 
     def forget_before(self, step: int) -> None:
@@ -157,9 +162,6 @@ class Controls:
         elif self._paused:
             self._say("resume", step)
             self._leave_pause()
-        elif self._pause_next:
-            self._say("resume", step)  # a step was granted a moment ago: run on after it
-            self._pause_next = False
         else:
             self._speaker.log(_NOT_PAUSED)
 

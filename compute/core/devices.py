@@ -68,7 +68,7 @@ def seed_all(seed: int) -> None:
     if numpy is not None:
         numpy.random.seed(seed % 2**32)
     if torch is not None:
-        torch.manual_seed(seed)  # every CUDA device too
+        torch.manual_seed(seed % 2**63)  # every CUDA device too
 
 
 @contextlib.contextmanager

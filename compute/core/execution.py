@@ -87,38 +87,38 @@ def execute(
     *,
     box: ControlBox | None = None,
     on_context: Callable[[Context], None] = lambda context: None,
-    inputs_are_paths: bool = False,
-    interrupt_cancels: bool = False,
+    local: bool = False,
 ) -> Outcome:
     """Run one job. Says `state: running` first and exactly one `end` last, whatever happens.
 
-    `on_context` gets the Context before the job starts. With `interrupt_cancels` a
-    KeyboardInterrupt counts as a cancel, without it as an internal failure.
+    `on_context` gets the Context before the job starts. `local` is for a notebook or a shell: a
+    KeyboardInterrupt is a cancel, refs may be folders, and the kind's own deadline doesn't apply.
     """
     context: Context | None = None
     try:
         emit("state", {"state": "running", "attempt": spec.attempt})  # before any heavy import
         kind = get(spec.kind)
-        context = _context(kind, spec, emit, box, inputs_are_paths)
+        context = _context(kind, spec, emit, box, local)
         on_context(context)
-        result = _run(kind, context)
+        result = _run(kind, context, threads=spec.threads)
         context.controls.leave()
-        emit("end", _end("succeeded", result=result))
+        emit("end", end_data("succeeded", result=result))
         return Outcome("succeeded", result)
     except Canceled as canceled:
         return _canceled(canceled, emit)
     except KeyboardInterrupt as interrupt:
-        if interrupt_cancels:
+        if local:
             return _canceled(Canceled(), emit)
         return _failed(interrupt, emit)
     except (Exception, SystemExit) as exc:
         return _failed(exc, emit)
 
 
-def _context(
-    kind: Kind, spec: Spec, emit: Emit, box: ControlBox | None, inputs_are_paths: bool
-) -> Context:
+def _context(kind: Kind, spec: Spec, emit: Emit, box: ControlBox | None, local: bool) -> Context:
     params = validate(kind.name, spec.params)
+    deadline_s = spec.deadline_s
+    if deadline_s is None and not local:
+        deadline_s = kind.deadline_s
     spec.dir.mkdir(parents=True, exist_ok=True)
     return Context(
         kind=kind,
@@ -131,23 +131,24 @@ def _context(
         threads=spec.threads,
         device=devices.choose_device(spec.device),
         inputs=spec.inputs,
-        inputs_are_paths=inputs_are_paths,
-        deadline_s=spec.deadline_s,
+        inputs_are_paths=local,
+        deadline_s=deadline_s,
         resume_from=spec.resume_from,
         replay=spec.replay,
         box=box,
     )
 
 
-def _run(kind: Kind, context: Context) -> dict[str, Any]:
+def _run(kind: Kind, context: Context, *, threads: int | None) -> dict[str, Any]:
     function = kind.load()  # imports torch, for most kinds; only then is there a torch to seed
-    devices.set_threads(context.threads)
+    if threads is not None:  # else the environment, or the notebook, has decided
+        devices.set_threads(threads)
     devices.seed_all(context.seed)
     return dict(function(context) or {})
 
 
 def _canceled(canceled: Canceled, emit: Emit) -> Outcome:
-    emit("end", _end("canceled", text=canceled.text))
+    emit("end", end_data("canceled", text=canceled.text))
     return Outcome("canceled", raised=canceled)
 
 
@@ -160,21 +161,26 @@ def _failed(exc: BaseException, emit: Emit) -> Outcome:
     try:
         emit("error", data)
     except ValueError:  # many problems, or one with long words: the first says enough
-        emit("error", {**data, "message": _short(data["message"]),
-                       "message_zh": _short(data["message_zh"]),
-                       "problems": []})
-    emit("end", _end("failed", reason=failure.reason, text=failure.text))
+        emit(
+            "error",
+            {
+                **data,
+                "message": _short(data["message"]),
+                "message_zh": _short(data["message_zh"]),
+                "problems": [],
+            },
+        )
+    emit("end", end_data("failed", reason=failure.reason, text=failure.text))
     return Outcome("failed", raised=failure)
 
 
 def _tell_developers(exc: BaseException, emit: Emit) -> None:
-    """The traceback goes to stderr and a debug line; people read the short message."""
+    """The traceback goes into a debug line; people read the short message."""
     trace = "".join(traceback.format_exception(exc))
-    traceback.print_exception(exc)
     emit("log", {"level": "debug", "text": trace[-2_000:]})
 
 
-def _end(
+def end_data(
     state: str,
     *,
     reason: str | None = None,

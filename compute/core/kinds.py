@@ -22,7 +22,7 @@ from compute.core.errors import InvalidParams, Problem, UnknownKind
 from compute.core.params import Params, ProblemError, param, problem
 from compute.core.schema import json_schema
 from compute.core.texts import Text
-from compute.core.validation import problems_of, unknown_name
+from compute.core.validation import pointer_of, problems_of, shorten
 
 if TYPE_CHECKING:
     from compute.core.context import Context
@@ -44,6 +44,11 @@ __all__ = [
 
 CONTROLS = frozenset({"cancel", "pause", "resume", "step", "set"})
 EXTRA_KINDS = "COMPUTE_KINDS"  # environment: more modules that declare kinds, comma-separated
+
+_NOT_SETTABLE = Text(
+    '"{name}" can\'t be changed while the job runs. You can change {names}.',
+    "“{name}”不能在任务运行时修改。可以修改的有 {names}。",
+)
 
 RunFunction = Callable[["Context"], "Mapping[str, Any] | None"]
 
@@ -127,7 +132,16 @@ def validate_set(kind: Kind, params: Params, values: Any) -> Params:
     if not isinstance(values, Mapping) or not values:
         text = Text("Say which values to set, by name.", "请按名称给出要修改的值。")
         raise InvalidParams([Problem("", text)])
-    wrong = [unknown_name(str(n), sorted(kind.settable)) for n in values if n not in kind.settable]
+    settable = sorted(kind.settable)
+    wrong = [
+        Problem(
+            pointer_of([str(name)]),
+            _NOT_SETTABLE.format(name=shorten(str(name)), names=", ".join(settable)),
+            list(settable),
+        )
+        for name in values
+        if name not in kind.settable
+    ]
     if wrong:
         raise InvalidParams(wrong)
     return _validated(kind.params, {**params.model_dump(), **values})

@@ -148,8 +148,8 @@ def _choice(pointer: str, label: Text, field: dict[str, Any], value: Any) -> Pro
 
 def _expected_number(field: dict[str, Any], *, whole: bool) -> Text:
     noun = Text("a whole number", "整数") if whole else Text("a number", "数")
-    low, high = field.get("minimum"), field.get("maximum")
-    above, below = field.get("exclusiveMinimum"), field.get("exclusiveMaximum")
+    low, high = _bound(field, "minimum"), _bound(field, "maximum")
+    above, below = _bound(field, "exclusiveMinimum"), _bound(field, "exclusiveMaximum")
     text = noun
     if low is not None and high is not None:
         text = Text(f"{noun.en} from {low} to {high}", f" {low} 到 {high} 之间的{noun.zh}")
@@ -174,6 +174,12 @@ def _expected_number(field: dict[str, Any], *, whole: bool) -> Text:
     if step is not None:
         text = Text(f"{text.en}, a multiple of {step}", f"{text.zh}，且是 {step} 的倍数")
     return text
+
+
+def _bound(field: dict[str, Any], name: str) -> Any:
+    """A limit as people write it: 1 rather than 1.0."""
+    value = field.get(name)
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _expected_amount(field: dict[str, Any], suffix: str, noun: Text, unit: Text) -> Text:

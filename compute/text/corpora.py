@@ -138,7 +138,7 @@ CORPORA: dict[str, Corpus] = {
             source=Text(
                 en="Simplified Chinese messages from the catalogues of the Django package: short, "
                 "technical, and only about 10,000 characters, so a model soon knows them by heart.",
-                zh="Django 包的简体中文消息：短小、技术性强，总共只有一万来字，模型很快就能背下来。",
+                zh="Django 包的简体中文消息：短小、偏技术，总共只有一万来字，模型很快就能背下来。",
             ),
             licence="Django: BSD-3-Clause",
             probe="请输入一个有效的日期。",

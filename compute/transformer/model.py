@@ -87,8 +87,8 @@ class Norm(nn.LayerNorm):
 def masked_softmax(scores: Tensor, visible: Tensor) -> tuple[Tensor, Tensor]:
     """Softmax over the visible keys of each row; returns (masked scores, weights).
 
-    `visible` is boolean and broadcasts to `scores` (…, T, T). A row that sees no key gets weights of
-    0, where the plain formula gives 0 / 0, and its gradient stays 0 too.
+    `visible` is boolean and broadcasts to `scores` (…, T, T). A row that sees no key gets
+    weights of 0, where the plain formula gives 0 / 0, and its gradient stays 0 too.
     """
     masked = scores.masked_fill(~visible, -math.inf)
     blind = ~visible.any(-1, keepdim=True)  # rows that see nothing
@@ -218,11 +218,15 @@ class Transformer(nn.Module):
         """Small normal weights, as GPT-2: the first predictions are near uniform, loss near ln V.
 
         The two layers that write into the residual stream start smaller by √(2L), so that the
-        stream's size does not grow with depth. Beside fixed sinusoids of size 1, token vectors
-        start at size 1 as well.
+        stream's size does not grow with depth. Queries and keys start larger (Glorot and Bengio
+        2010, as in torch's own attention): rows that are not quite uniform learn sooner where to
+        look. Beside fixed sinusoids of size 1, token vectors start at size 1 as well.
         """
         for name, p in self.named_parameters():
             if p.dim() < 2:
+                continue
+            if name.endswith(("attn.q.weight", "attn.k.weight")):
+                nn.init.xavier_normal_(p)
                 continue
             std = 0.02
             if name.endswith(("attn.o.weight", "ffn.down.weight")):

@@ -32,6 +32,15 @@ def snapshot_steps(steps: int, every: int) -> list[int]:
     return sorted({s for s in EARLY if s <= steps} | set(range(0, steps + 1, every)) | {steps})
 
 
+def sample_steps(steps: int, every: int) -> frozenset[int]:
+    """Evaluations after which the model writes a sample: the first two, every other one, the last.
+
+    >>> sorted(sample_steps(700, 100))
+    [0, 100, 200, 400, 600, 700]
+    """
+    return frozenset({0, every, *range(0, steps + 1, 2 * every), steps})
+
+
 def due(step: int, every: int, steps: int) -> bool:
     """Whether something done every so many steps is done after `step`: the last step counts."""
     return step % every == 0 or step == steps

@@ -65,7 +65,7 @@ class Attempt(models.Model):
     host = models.CharField(max_length=120)
     pid = models.PositiveIntegerField(null=True)
     pid_started = models.FloatField(null=True)  # the pid alone may have been given to another
-    resume_from = models.CharField(max_length=200, blank=True)
+    resume_from = models.PositiveIntegerField(null=True)  # the attempt whose checkpoint it takes
     started_at = models.DateTimeField(auto_now_add=True)
     ended_at = models.DateTimeField(null=True)
     outcome = models.CharField(max_length=24, blank=True)

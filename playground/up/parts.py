@@ -67,7 +67,7 @@ def parts(*, port: int) -> list[Part]:
     uvicorn = (
         f"-m uvicorn playground.asgi:application --host 127.0.0.1 --port {port} --no-proxy-headers "
         "--ws-per-message-deflate false --ws-max-size 65536 --timeout-graceful-shutdown 5 "
-        "--lifespan off --log-level warning --no-access-log"
+        "--lifespan on --log-level warning --no-access-log"
     )
     found.append(Part("web", (python, *uvicorn.split()), stop_s=10))
     return found

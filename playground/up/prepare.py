@@ -102,13 +102,13 @@ def note_done(name: str, mark: str) -> None:
 
 
 def prepare_catalogues() -> None:
-    from playground.web.catalogues import compile_catalogues
+    from playground.web.catalogues import compile_all
 
     folder = settings.BASE_DIR / "locale"
     mark = fingerprint([folder])
     compiled = all(po.with_suffix(".mo").is_file() for po in folder.rglob("*.po"))
     if not (compiled and is_done("catalogues", mark)):
-        compile_catalogues()
+        compile_all()
         note_done("catalogues", mark)
 
 

@@ -1,7 +1,7 @@
 """The content security policy: nothing inline, nothing from elsewhere.
 
-`POLICY` is for `CONTENT_SECURITY_POLICY` (django-csp). `with_plotly` loosens styles, and styles
-only, on pages that draw with Plotly.
+`POLICY` is what the settings give to django-csp. `with_plotly` loosens styles, and styles only,
+on pages that draw with Plotly.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from django.conf import settings
 from django.contrib.staticfiles import finders
 from django.templatetags.static import static
 
-from playground.web.catalogues import script_url
+from playground.web.messages import script_url
 
 _FOLDERS = ("core", "elements", "labs")
 _STATIC_IMPORT = re.compile(

@@ -2,22 +2,10 @@
  * The arithmetic behind a cell, spelled out with its real operands. Pure: numbers in, numbers out.
  *
  * Operands are the float32 numbers of the trace; sums run in float64, so a result can differ from
- * the traced float32 value in the last digits. Nothing here rounds; `num` does, for reading.
+ * the traced float32 value in the last digits. Nothing here rounds; only the spelling does.
  */
 
-/** Four significant digits (or `digits`), a real minus sign, ∞ and NaN as words people know. */
-export function num(value, digits = 4) {
-  if (Number.isNaN(value)) return "NaN";
-  if (value === Infinity) return "∞";
-  if (value === -Infinity) return "−∞";
-  if (value === 0) return "0";
-  const size = Math.abs(value);
-  let text;
-  if (size >= 1e6 || size < 1e-4) text = value.toExponential(digits - 1).replace("e+", "e");
-  else if (Number.isInteger(value) && size < 1e6) text = String(value);
-  else text = String(Number(value.toPrecision(digits)));
-  return text.replaceAll("-", "−");
-}
+import { short } from "core/format";
 
 /** Σ aᵢ·bᵢ (+ bias): `terms` keeps each product. */
 export function dot(a, b, bias = null) {
@@ -92,37 +80,29 @@ export function entropy(weights) {
 }
 
 /**
- * Next-token distribution: ÷ temperature, keep the k best, then the nucleus p over the whole
- * vocabulary (Holtzman et al. 2020), softmax over what is left. `topK` 0 keeps all; temperature 0
- * puts everything on the best logit.
+ * Next-token distribution: ÷ temperature, then top-k (Fan et al. 2018; 0 keeps all) and the nucleus
+ * top-p over the whole vocabulary (Holtzman et al. 2020; 1 keeps all). A token must pass both; among
+ * equals the lower id comes first; temperature 0 keeps exactly the likeliest.
  */
 export function distribution(logits, { temperature = 1, topK = 0, topP = 1 } = {}) {
   const n = logits.length;
   const order = Array.from({ length: n }, (_, i) => i).sort((i, j) => logits[j] - logits[i] || i - j);
-  const probs = new Float64Array(n);
-  const scaled = Float64Array.from(logits, (value) => (temperature > 0 ? value / temperature : value));
-  if (!(temperature > 0)) {
-    probs[order[0]] = 1;
-    return { scaled, probs, order, kept: new Set([order[0]]) };
+  const greedy = !(temperature > 0);
+  const scaled = Float64Array.from(logits, (value) => (greedy ? value : value / temperature));
+  const exps = Array.from(logits, (value) => Math.exp((value - logits[order[0]]) / (greedy ? 1 : temperature)));
+  const total = exps.reduce((sum, value) => sum + value, 0);
+  const kept = new Set();
+  let before = 0; // the mass of the likelier ones
+  for (const [rank, id] of order.entries()) {
+    const cut = (greedy && rank > 0) || (topK > 0 && rank >= topK) || (topP < 1 && before >= topP - 1e-12);
+    if (rank > 0 && cut) break;
+    kept.add(id);
+    before += exps[id] / total;
   }
-  const k = topK > 0 ? Math.min(topK, n) : n;
-  // Ties with the k-th best stay, as a threshold on the logit keeps them.
-  let kept = order.filter((id) => scaled[id] >= scaled[order[k - 1]]);
-  const top = scaled[order[0]];
-  let sum = kept.reduce((total, id) => total + Math.exp(scaled[id] - top), 0);
-  if (topP < 1) {
-    const nucleus = [];
-    let mass = 0;
-    for (const id of kept) {
-      if (nucleus.length && mass >= topP) break;
-      nucleus.push(id);
-      mass += Math.exp(scaled[id] - top) / sum;
-    }
-    kept = nucleus;
-    sum = kept.reduce((total, id) => total + Math.exp(scaled[id] - top), 0);
-  }
-  for (const id of kept) probs[id] = Math.exp(scaled[id] - top) / sum;
-  return { scaled, probs, order, kept: new Set(kept) };
+  let mass = 0;
+  for (const id of kept) mass += exps[id] / total;
+  const probs = Float64Array.from(exps, (value, id) => (kept.has(id) ? value / total / mass : 0));
+  return { scaled, probs, order, kept };
 }
 
 /** The id that a draw `u` in [0, 1) picks: the first whose cumulative probability exceeds u. */
@@ -139,7 +119,7 @@ export function pick(probs, u) {
 
 /** A number as an operand: negative ones in brackets, so that `a · −b` reads well. */
 function operand(value) {
-  return value < 0 ? `(${num(value, 3)})` : num(value, 3);
+  return value < 0 ? `(${short(value, 3)})` : short(value, 3);
 }
 
 /** "0.36·(−0.57) + (−0.72)·0.95 + … + 1.97·0.11" with at most `limit` products. */

@@ -1,19 +1,13 @@
 /** The words under a matrix: what the colours and hatches mean, and the same numbers as a table. */
 
-import { num } from "core/arithmetic";
+import { h } from "core/dom";
+import { short } from "core/format";
 import { t } from "core/i18n";
 import { CELL, isDiverging } from "core/scales";
 import { hatch } from "elements/matrix-paint";
 
 const TABLE_ROWS = 24;
 const TABLE_COLS = 16;
-
-function make(tag, className, ...children) {
-  const node = document.createElement(tag);
-  if (className) node.className = className;
-  node.append(...children);
-  return node;
-}
 
 const MEANING = {
   [CELL.masked]: () => t("masked: the future"),
@@ -29,13 +23,13 @@ export function legend(data, theme) {
   if (data.domain.count && data.legend !== "axes") out.append(scaleBar(data, theme));
   for (const [title, role] of [[data.rowTitle, data.rowRole ?? "query"], [data.colTitle, data.colRole ?? "key"]]) {
     if (!title) continue;
-    const swatch = make("i", `matrix-swatch role-${role}`);
-    out.append(make("span", `matrix-axis role-${role}`, swatch, title));
+    const swatch = h("i", { class: `matrix-swatch role-${role}` });
+    out.append(h("span", { class: `matrix-axis role-${role}` }, swatch, title));
   }
   for (const code of new Set(data.codes)) {
-    if (code !== CELL.value) out.append(make("span", "matrix-axis", swatchOf(code, theme), MEANING[code]()));
+    if (code !== CELL.value) out.append(h("span", { class: "matrix-axis" }, swatchOf(code, theme), MEANING[code]()));
   }
-  if (data.note) out.append(make("span", "matrix-axis", data.note));
+  if (data.note) out.append(h("span", { class: "matrix-axis" }, data.note));
   return out;
 }
 
@@ -49,14 +43,14 @@ function scaleBar(data, theme) {
   new Uint32Array(image.data.buffer).set(theme.packed.filter((_, i) => i % 2 === 1));
   ctx.putImageData(image, 0, 0);
   const [low, high] = ends(data);
-  return make("span", "matrix-scale", low, bar, high);
+  return h("span", { class: "matrix-scale" }, low, bar, high);
 }
 
 function ends(data) {
   const diverging = isDiverging(data.ramp);
   if (data.scale === "unit") return ["0", "1"];
   if (data.scale === "row") return diverging ? [t("−row max"), t("row max")] : ["0", t("row max")];
-  const peak = num(data.peak ?? data.domain.peak, 3);
+  const peak = short(data.peak ?? data.domain.peak, 3);
   if (data.scale === "log") {
     const suffix = t("log, 5 decades");
     return diverging ? [`−${peak}`, `${peak} (${suffix})`] : ["0", `${peak} (${suffix})`];
@@ -79,16 +73,16 @@ function swatchOf(code, theme) {
 export function fillTable(box, data, cell) {
   const [r0, r1] = span(data.rows, TABLE_ROWS, cell?.row ?? 0);
   const [c0, c1] = span(data.cols, TABLE_COLS, cell?.col ?? 0);
-  const table = make("table", "");
+  const table = h("table", null);
   const part = data.rows * data.cols > (r1 - r0) * (c1 - c0);
   const caption = part
     ? t("{title}: rows {r0}–{r1} of {rows}, columns {c0}–{c1} of {cols}", {
         title: data.title ?? "", r0, r1: r1 - 1, rows: data.rows, c0, c1: c1 - 1, cols: data.cols,
       })
     : data.title ?? "";
-  table.append(make("caption", "caption", caption));
+  table.append(h("caption", { class: "caption" }, caption));
   const head = table.createTHead().insertRow();
-  head.append(make("th", "", `${data.rowTitle ?? ""} \\ ${data.colTitle ?? ""}`));
+  head.append(h("th", null, `${data.rowTitle ?? ""} \\ ${data.colTitle ?? ""}`));
   for (let col = c0; col < c1; col += 1) head.append(scoped("col", data.colLabels[col], col));
   const body = table.createTBody();
   for (let row = r0; row < r1; row += 1) {
@@ -105,7 +99,7 @@ function span(size, most, at) {
 }
 
 function scoped(scope, label, index) {
-  const node = make("th", "", label || String(index));
+  const node = h("th", null, label || String(index));
   node.scope = scope;
   return node;
 }
@@ -113,7 +107,7 @@ function scoped(scope, label, index) {
 function cellText(data, row, col) {
   const i = row * data.cols + col;
   const code = data.codes[i];
-  const node = make("td", "number", code === CELL.masked ? t("masked") : num(data.values[i]));
+  const node = h("td", { class: "number" }, code === CELL.masked ? t("masked") : short(data.values[i]));
   if (code === CELL.value) node.title = String(data.values[i]);
   return node;
 }

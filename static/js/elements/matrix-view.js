@@ -17,20 +17,13 @@
  * zoom. Below the canvas stand what the colours mean and a table of the same numbers.
  */
 
-import { num } from "core/arithmetic";
+import { h } from "core/dom";
+import { short } from "core/format";
 import { t } from "core/i18n";
 import { CELL, classify, domain, isDiverging, levels, ramp } from "core/scales";
+import { onTheme } from "core/theme";
 import * as paint from "elements/matrix-paint";
 import { fillTable, legend } from "elements/matrix-text";
-
-const REDRAW = new Set();
-new MutationObserver(() => REDRAW.forEach((view) => view.retheme())).observe(document.documentElement, {
-  attributes: true,
-  attributeFilter: ["data-theme", "data-projector"],
-});
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () =>
-  REDRAW.forEach((view) => view.retheme()),
-);
 
 export class MatrixView extends HTMLElement {
   #data = null;
@@ -47,40 +40,41 @@ export class MatrixView extends HTMLElement {
 
   connectedCallback() {
     if (!this.stage) this.#build();
-    REDRAW.add(this);
+    this.unlisten ??= onTheme(() => this.#retheme());
     this.resizer ??= new ResizeObserver(() => this.#invalidate(true));
     this.resizer.observe(this);
   }
 
   disconnectedCallback() {
-    REDRAW.delete(this);
+    this.unlisten?.();
+    this.unlisten = null;
     this.resizer?.disconnect();
     cancelAnimationFrame(this.#frame);
     this.#frame = 0;
   }
 
   #build() {
-    this.head = make("header", "matrix-head");
-    this.titleNode = this.head.appendChild(make("span", "matrix-title"));
-    this.zoomBar = this.head.appendChild(make("span", "matrix-zoom"));
+    this.head = h("header", { class: "matrix-head" });
+    this.titleNode = this.head.appendChild(h("span", { class: "matrix-title" }));
+    this.zoomBar = this.head.appendChild(h("span", { class: "matrix-zoom" }));
     for (const [sign, label, factor] of [["−", t("Zoom out"), 1 / 1.5], ["+", t("Zoom in"), 1.5]]) {
-      const button = this.zoomBar.appendChild(make("button", "button small quiet", sign));
+      const button = this.zoomBar.appendChild(h("button", { class: "button small quiet" }, sign));
       button.type = "button";
       button.setAttribute("aria-label", label);
       button.addEventListener("click", () => this.zoomBy(factor));
     }
-    this.stage = make("div", "matrix-stage");
+    this.stage = h("div", { class: "matrix-stage" });
     this.base = this.stage.appendChild(document.createElement("canvas"));
     this.over = this.stage.appendChild(document.createElement("canvas"));
-    this.scroller = this.stage.appendChild(make("div", "matrix-scroll"));
+    this.scroller = this.stage.appendChild(h("div", { class: "matrix-scroll" }));
     this.spacer = this.scroller.appendChild(document.createElement("div"));
     this.stage.tabIndex = 0;
     this.stage.setAttribute("role", "group");
-    this.spoken = make("p", "visually-hidden");
+    this.spoken = h("p", { class: "visually-hidden" });
     this.spoken.setAttribute("aria-live", "polite");
-    this.legendNode = make("footer", "matrix-legend");
-    this.tableBox = make("details", "matrix-table");
-    this.tableBox.append(make("summary", "", t("As a table")), make("div", "matrix-table-body"));
+    this.legendNode = h("footer", { class: "matrix-legend" });
+    this.tableBox = h("details", { class: "matrix-table" });
+    this.tableBox.append(h("summary", null, t("As a table")), h("div", { class: "matrix-table-body" }));
     this.tableBox.addEventListener("toggle", () => this.#table());
     this.append(this.head, this.stage, this.spoken, this.legendNode, this.tableBox);
     this.scroller.addEventListener("scroll", () => this.#invalidate(false), { passive: true });
@@ -154,7 +148,7 @@ export class MatrixView extends HTMLElement {
     requestAnimationFrame(() => this.#bring(this.#selected ?? this.#cursor));
   }
 
-  retheme() {
+  #retheme() {
     this.#theme = null;
     this.#stale = true;
     this.#words();
@@ -241,7 +235,7 @@ export class MatrixView extends HTMLElement {
     if (!data) return;
     this.titleNode.textContent = data.title ?? "";
     const shape = `${data.rows} × ${data.cols}`;
-    this.titleNode.append(" ", make("span", "matrix-shape", shape));
+    this.titleNode.append(" ", h("span", { class: "matrix-shape" }, shape));
     this.stage.setAttribute(
       "aria-label",
       t("{title}, {shape}. Rows: {rows}. Columns: {cols}. Arrow keys move, Enter locks, Escape unlocks.", {
@@ -301,7 +295,7 @@ export class MatrixView extends HTMLElement {
     const d = this.#data;
     this.spoken.textContent = t("row {row} {rowName}, column {col} {colName}: {value}", {
       row, rowName: d.rowLabels[row] ?? "", col, colName: d.colLabels[col] ?? "",
-      value: d.codes[row * d.cols + col] === CELL.masked ? t("masked") : num(this.value(row, col)),
+      value: d.codes[row * d.cols + col] === CELL.masked ? t("masked") : short(this.value(row, col)),
     });
   }
 
@@ -374,13 +368,6 @@ function prepareCanvas(canvas, width, height) {
   ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
   ctx.clearRect(0, 0, width, height);
   return ctx;
-}
-
-function make(tag, className, text) {
-  const node = document.createElement(tag);
-  if (className) node.className = className;
-  if (text !== undefined) node.textContent = text;
-  return node;
 }
 
 customElements.define("matrix-view", MatrixView);

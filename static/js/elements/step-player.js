@@ -15,10 +15,10 @@
  * first: its signal aborts, and `animate` must then show the end of the step at once.
  */
 
+import { h, reducedMotion, svg } from "core/dom";
 import { t } from "core/i18n";
 
 const OWN_KEYS = "input, textarea, select, [contenteditable], [role='slider'], [role='grid'], [role='dialog']";
-const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
 const ICONS = {
   first: "M6 5v14M19 5.5 9.5 12l9.5 6.5z",
@@ -54,36 +54,36 @@ export class StepPlayer extends HTMLElement {
     const names = {
       first: t("First step"), back: t("Step back"), play: t("Play"), next: t("Next step"), last: t("Last step"),
     };
-    const bar = make("div", "player-buttons");
+    const bar = h("div", { class: "player-buttons" });
     this.buttons = {};
     for (const [name, label] of Object.entries(names)) {
-      const button = make("button", name === "play" ? "button primary player-play" : "button player-button");
+      const button = h("button", { class: name === "play" ? "button primary player-play" : "button player-button" });
       button.type = "button";
       button.append(icon(ICONS[name]));
-      if (name === "play") button.append(make("span", "player-word", label));
+      if (name === "play") button.append(h("span", { class: "player-word" }, label));
       else button.setAttribute("aria-label", label);
       button.title = label;
       button.addEventListener("click", () => this[name]());
       bar.append(button);
       this.buttons[name] = button;
     }
-    this.track = make("div", "player-track");
-    this.slider = make("input", "player-slider");
+    this.track = h("div", { class: "player-track" });
+    this.slider = h("input", { class: "player-slider" });
     Object.assign(this.slider, { type: "range", min: "0", step: "1", value: "0" });
     this.slider.setAttribute("aria-label", this.getAttribute("label") ?? t("Steps"));
     this.slider.addEventListener("input", () => this.go(Number(this.slider.value)));
-    this.names = make("ol", "player-names");
+    this.names = h("ol", { class: "player-names" });
     this.track.append(this.slider, this.names);
     this.append(bar, this.track, this.#speedControl());
     this.#render();
   }
 
   #speedControl() {
-    const label = make("label", "player-speed caption");
-    this.speedInput = Object.assign(make("input"), { type: "range", min: "-2", max: "2", step: "1", value: "0" });
+    const label = h("label", { class: "player-speed caption" });
+    this.speedInput = Object.assign(h("input"), { type: "range", min: "-2", max: "2", step: "1", value: "0" });
     this.speedInput.addEventListener("input", () => this.#speedWords());
-    this.speedText = make("output", "number");
-    label.append(make("span", "", t("speed")), this.speedInput, this.speedText);
+    this.speedText = h("output", { class: "number" });
+    label.append(h("span", null, t("speed")), this.speedInput, this.speedText);
     this.#speedWords();
     return label;
   }
@@ -212,7 +212,7 @@ export class StepPlayer extends HTMLElement {
     const step = this.#steps[to];
     const control = new AbortController();
     this.#running = control;
-    if (calm.matches) control.abort(); // reduced motion: the end of the animation, at once
+    if (reducedMotion()) control.abort(); // reduced motion: the end of the animation, at once
     this.dispatchEvent(new CustomEvent("step-change", { bubbles: true, detail: { id: step.id, index: to, how } }));
     await this.animate?.({ step, previous, how, speed: this.speed, signal: control.signal });
     if (this.#running === control) this.#running = null;
@@ -230,8 +230,8 @@ export class StepPlayer extends HTMLElement {
   #drawNames() {
     this.names.replaceChildren(
       ...this.#steps.map((step, index) => {
-        const item = make("li");
-        const button = make("button", "player-name", step.name);
+        const item = h("li");
+        const button = h("button", { class: "player-name" }, step.name);
         button.type = "button";
         button.title = step.title ?? step.name;
         button.addEventListener("click", () => this.go(index));
@@ -291,22 +291,8 @@ export class StepPlayer extends HTMLElement {
   }
 }
 
-function make(tag, className, text) {
-  const node = document.createElement(tag);
-  if (className) node.className = className;
-  if (text !== undefined) node.textContent = text;
-  return node;
-}
-
 function icon(path) {
-  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  svg.setAttribute("viewBox", "0 0 24 24");
-  svg.setAttribute("class", "icon");
-  svg.setAttribute("aria-hidden", "true");
-  const shape = document.createElementNS("http://www.w3.org/2000/svg", "path");
-  shape.setAttribute("d", path);
-  svg.append(shape);
-  return svg;
+  return svg("svg", { viewBox: "0 0 24 24", class: "icon", "aria-hidden": "true" }, svg("path", { d: path }));
 }
 
 customElements.define("step-player", StepPlayer);

@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.template import TemplateSyntaxError
 from django.template.loader import get_template
 
-from playground.web.catalogues import problems as catalogue_problems
+from playground.web import catalogues
 
 
 def template_problems(folder: Path) -> list[str]:
@@ -27,7 +27,9 @@ class Command(BaseCommand):
     help = "Check that every template compiles and every sentence is there in both languages."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        found = template_problems(settings.BASE_DIR / "templates") + catalogue_problems()
+        found = template_problems(settings.BASE_DIR / "templates")
+        for domain in catalogues._SOURCES:
+            found += catalogues.problems(domain)
         for problem in found:
             self.stderr.write(problem)
         if found:

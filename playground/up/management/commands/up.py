@@ -10,6 +10,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db.utils import OperationalError
 
+from playground import paths
 from playground.up.config import write_config
 from playground.up.parts import parts
 from playground.up.prepare import check_not_running, check_port, prepare_all
@@ -52,11 +53,10 @@ class Command(BaseCommand):
         os.environ["PLAYGROUND_PART_OF"] = str(var)
         os.environ["PORT"] = str(port)
         config = write_config(parts=parts(port=port), var=var, folder=settings.BASE_DIR)
-        url = f"http://127.0.0.1:{port}"
         running = Supervisord(config=config, logs=var / "log", tell=self._say)
         try:
-            wait_until_up(running, url=url)
-            self._say(f"The playground is ready: {settings.local_address(port)}")
+            wait_until_up(running, url=f"http://127.0.0.1:{port}")
+            self._say(f"The playground is ready: {address(port)}")
             self._say("Ctrl-C stops it.")
             running.process.wait()
             raise CannotStart(f"supervisord ended. Read {var}/log/supervisord.log.")
@@ -67,6 +67,12 @@ class Command(BaseCommand):
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             running.stop()
         self._say("Stopped. Nothing was lost: runs and their events are under var/.")
+
+
+def address(port: int) -> str:
+    """What to open in the browser; with the token, where one is asked for."""
+    url = f"http://127.0.0.1:{port}/"
+    return f"{url}?token={paths.secret(settings.LOCAL_TOKEN_FILE)}" if settings.LOCAL_TOKEN else url
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

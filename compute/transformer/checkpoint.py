@@ -1,0 +1,130 @@
+"""Models on disk: `model.safetensors` + `config.json` + `tokenizer.json`, and resume points.
+
+Tensors carry the model's public names, `blocks.0.attn.q.weight` and so on. A resume point adds the
+optimiser's moments under `optimizer.` and the random generators under `rng.`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from compute.core.errors import UserError
+from compute.core.texts import Text
+from compute.text.chars import CharTokenizer
+from compute.transformer.config import Config
+from compute.transformer.model import Transformer
+
+MODEL = "model.safetensors"
+MEDIA_TYPE = "model/safetensors"
+CHECKPOINTS = "checkpoints"
+
+NO_MODEL = Text(
+    en="This run has no weights yet. Wait for its first checkpoint, or pause it.",
+    zh="这次训练还没有保存权重。请等到第一个检查点，或先暂停它。",
+)
+UNREADABLE = Text(
+    en="The model's files can't be read ({what}). Train it again.",
+    zh="读不出模型文件（{what}）。请重新训练。",
+)
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A model ready to run, in evaluation mode."""
+
+    model: Transformer
+    tokenizer: CharTokenizer
+    run: dict[str, Any]  # the run's config.json
+    weights: str  # name of the file, inside the run's folder, that the weights came from
+
+
+def save(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, Any]) -> None:
+    """Write a safetensors file whole or not at all; metadata values become JSON."""
+    unfinished = path.with_name(f".{path.name}.part")
+    plain = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
+    save_file(plain, unfinished, {name: json.dumps(value) for name, value in metadata.items()})
+    unfinished.replace(path)
+
+
+def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Tensors (copied into memory) and decoded metadata of a file that `save` wrote."""
+    with safe_open(path, framework="pt") as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        metadata = {name: json.loads(value) for name, value in (file.metadata() or {}).items()}
+    return tensors, metadata
+
+
+def checkpoint_name(step: int) -> str:
+    return f"{CHECKPOINTS}/step-{step:06d}.safetensors"
+
+
+def newest_checkpoint(folder: Path) -> str | None:
+    """Name of the latest resume point in a run's folder."""
+    names = sorted(path.name for path in (folder / CHECKPOINTS).glob("step-*.safetensors"))
+    return f"{CHECKPOINTS}/{names[-1]}" if names else None
+
+
+def load(folder: Path, device: str = "cpu") -> Loaded:
+    """The model of a run: its final weights, or else those of its newest checkpoint.
+
+    Raises UserError when there are none yet or a file is damaged.
+    """
+    name = MODEL if (folder / MODEL).exists() else newest_checkpoint(folder)
+    if name is None or not (folder / "config.json").exists():
+        raise UserError(NO_MODEL)
+    try:
+        run = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        tokenizer = CharTokenizer.from_json((folder / "tokenizer.json").read_text("utf-8"))
+        model = Transformer(Config.from_json(run["model"]))
+        tensors, _ = read(folder / name)
+        weights = {n: t for n, t in tensors.items() if not n.startswith(("optimizer.", "rng."))}
+        model.load_state_dict(weights)
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as damaged:
+        raise UserError(UNREADABLE.format(what=type(damaged).__name__)) from damaged
+    return Loaded(model.to(device).eval(), tokenizer, run, name)
+
+
+# Resume points
+
+
+def pack(
+    model: Transformer, optimizer: torch.optim.Optimizer, generators: Mapping[str, torch.Generator]
+) -> dict[str, Tensor]:
+    """Everything a run needs to go on exactly where it is."""
+    names: dict[Tensor, str] = {p: name for name, p in model.named_parameters()}
+    tensors: dict[str, Tensor] = dict(model.state_dict())
+    for p, state in optimizer.state.items():
+        for key, value in state.items():
+            tensors[f"optimizer.{key}.{names[p]}"] = value
+    for name, generator in generators.items():
+        tensors[f"rng.{name}"] = generator.get_state()
+    return tensors
+
+
+def unpack(
+    tensors: Mapping[str, Tensor],
+    model: Transformer,
+    optimizer: torch.optim.Optimizer,
+    generators: Mapping[str, torch.Generator],
+) -> None:
+    """Put what `pack` gave back into a fresh model, optimiser and generators."""
+    parameters = dict(model.named_parameters())
+    model.load_state_dict({name: tensors[name] for name in model.state_dict()})
+    for name, value in tensors.items():
+        if name.startswith("optimizer."):
+            _, key, parameter = name.split(".", 2)
+            p = parameters[parameter]
+            # AdamW keeps its step counter wherever it made it: on the CPU unless fused on a GPU.
+            on_device = key != "step" or optimizer.param_groups[0].get("fused")
+            optimizer.state[p][key] = value.to(p.device) if on_device else value
+    for name, generator in generators.items():
+        generator.set_state(tensors[f"rng.{name}"])

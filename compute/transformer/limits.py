@@ -1,0 +1,106 @@
+"""What training params must satisfy together, each refusal with the number that would do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from compute.core.errors import Problem, UserError
+from compute.core.texts import Text
+from compute.text.chars import UnseenCharacters, unseen
+from compute.transformer import data, estimate
+from compute.transformer.config import nearest_d_model, nearest_heads
+
+if TYPE_CHECKING:
+    from compute.transformer.params import TrainParams
+
+HEADS = (1, 16)
+D_MODEL = (16, 512)
+DISK_LIMIT = 1_000_000_000  # bytes of snapshots, and of checkpoints, that one run may write
+
+NOT_DIVISIBLE = Text(
+    en="d_model {d_model} can't be divided among {heads} heads: each head takes d_model / heads "
+    "columns, a whole number. Nearest d_model: {d_models}; or nearest heads: {head_counts}.",
+    zh="d_model {d_model} 不能平分给 {heads} 个注意力头：每个头 (head) 分到 d_model / heads 列，"
+    "必须是整数。最接近的 d_model：{d_models}；最接近的头数：{head_counts}。",
+)
+TOO_SHORT = Text(
+    en="The text has {tokens} characters, but a block of {block} needs at least {need}: {block} to "
+    "read and one to predict. Give a longer text, or a smaller block.",
+    zh="文本只有 {tokens} 个字符；上下文长度 (block) {block} 至少需要 {need} 个：读 {block} 个，"
+    "再预测一个。请换更长的文本，或减小上下文长度。",
+)
+PROBE_LONG = Text(
+    en="The probe has {tokens} characters, but the block holds {block}.",
+    zh="探针句有 {tokens} 个字符，但上下文长度 (block) 只有 {block}。",
+)
+PROBE_UNSEEN = Text(
+    en="The training text has none of these characters, so the model can't read them "
+    "(character, then position): {listed}.",
+    zh="训练文本里没有这些字符，模型读不了（字符及其位置）：{listed}。",
+)
+TOO_MANY_SNAPSHOTS = Text(
+    en="The attention snapshots would take {mb} MB; a run may write {limit} MB. Store them every "
+    "{nearest} steps, or shorten the probe.",
+    zh="注意力快照共需 {mb} MB，一次训练最多写 {limit} MB。请改为每 {nearest} 步存一次，"
+    "或缩短探针句。",
+)
+TOO_MANY_CHECKPOINTS = Text(
+    en="The checkpoints would take {mb} MB; a run may write {limit} MB. Store one every {nearest} "
+    "steps, or make the model smaller.",
+    zh="检查点共需 {mb} MB，一次训练最多写 {limit} MB。请改为每 {nearest} 步存一次，或减小模型。",
+)
+
+
+def train_problems(params: TrainParams) -> list[Problem]:
+    """Everything wrong with these params that no single field shows."""
+    problems = [*_architecture_problems(params), *_text_problems(params)]
+    return problems or _size_problems(params)
+
+
+def _architecture_problems(params: TrainParams) -> list[Problem]:
+    d_model, heads = params.d_model, params.heads
+    if d_model % heads == 0:
+        return []
+    d_models = nearest_d_model(d_model, heads, low=D_MODEL[0], high=D_MODEL[1])
+    head_counts = nearest_heads(d_model, heads, low=HEADS[0], high=HEADS[1])
+    text = NOT_DIVISIBLE.format(
+        d_model=d_model,
+        heads=heads,
+        d_models=", ".join(map(str, d_models)),
+        head_counts=", ".join(map(str, head_counts)),
+    )
+    return [Problem("/d_model", text, d_models), Problem("/heads", text, head_counts)]
+
+
+def _text_problems(params: TrainParams) -> list[Problem]:
+    try:
+        tokens, vocabulary = data.length_of(params), data.vocabulary_of(params)
+    except UserError as missing:
+        return [Problem("/data", missing.text)]
+    if tokens < params.block + 1:
+        text = TOO_SHORT.format(tokens=tokens, block=params.block, need=params.block + 1)
+        return [Problem("/text", text)]
+    probe = data.probe_of(params)
+    problems = []
+    if len(probe) > params.block:
+        text = PROBE_LONG.format(tokens=len(probe), block=params.block)
+        problems.append(Problem("/probe", text))
+    if found := unseen(probe, vocabulary):
+        listed = UnseenCharacters(found).listed()
+        problems.append(Problem("/probe", PROBE_UNSEEN.format(listed=listed)))
+    return problems
+
+
+def _size_problems(params: TrainParams) -> list[Problem]:
+    problems = []
+    for name, size, words in (
+        ("snapshot_every", estimate.snapshot_bytes(params), TOO_MANY_SNAPSHOTS),
+        ("checkpoint_every", estimate.checkpoint_bytes(params), TOO_MANY_CHECKPOINTS),
+    ):
+        if size > DISK_LIMIT:
+            every = getattr(params, name)
+            nearest = min(params.steps, -(-every * size // DISK_LIMIT) + 1)
+            values: dict[str, Any] = {"mb": size // 10**6, "limit": DISK_LIMIT // 10**6}
+            text = words.format(nearest=nearest, **values)
+            problems.append(Problem(f"/{name}", text, [nearest]))
+    return problems

@@ -1,0 +1,75 @@
+"""Assembles the REST API under `/api/v1/`: routers, and one shape for everything that goes wrong."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+
+from django.db import Error as DatabaseError
+from django.http import Http404, HttpRequest, HttpResponse
+from ninja import NinjaAPI
+from ninja.errors import HttpError, ValidationError
+
+from compute.core.errors import InvalidParams, Problem, UnknownKind
+from playground import problems, redis
+from playground.accounts.owner import NotSignedIn
+from playground.jobs import queries, service, states
+from playground.jobs.api import router as jobs
+from playground.problems import ApiProblem
+
+log = logging.getLogger(__name__)
+
+api = NinjaAPI(
+    title="Playground",
+    version="1",
+    description="Every computation is a job that emits events. Errors are application/problem+json.",
+    urls_namespace="api",
+)
+api.add_router("", jobs)
+
+
+def _translate(error: Exception) -> ApiProblem:
+    """Any exception out of a view as the problem that it means."""
+    if isinstance(error, ApiProblem):
+        return error
+    if isinstance(error, InvalidParams):
+        return problems.invalid_params(error, prefix="/params")
+    if isinstance(error, UnknownKind):
+        nearest = error.nearest or None
+        return ApiProblem(
+            "unknown_kind", errors=[Problem("/kind", error.text, nearest)], all=error.text
+        )
+    if isinstance(error, ValidationError):
+        return problems.from_validation(error.errors)
+    if isinstance(error, queries.NoSuchJob):
+        return ApiProblem("job_not_found")
+    if isinstance(error, states.IllegalMove):
+        return ApiProblem(
+            "illegal_state", action=error.to, got=error.got, expected=" / ".join(error.expected)
+        )
+    if isinstance(error, service.NotAllowed):
+        return ApiProblem("control_not_offered", allowed=", ".join(error.allowed))
+    if isinstance(error, service.NotEnded):
+        return ApiProblem("not_ended", state=str(error))
+    if isinstance(error, NotSignedIn):
+        return ApiProblem("not_signed_in")
+    if isinstance(error, Http404):
+        return ApiProblem("not_found")
+    if isinstance(error, HttpError):
+        # ninja's own: a body that it can't parse
+        return ApiProblem("invalid_json" if error.status_code == 400 else "bad_request")
+    if isinstance(error, redis.RedisError | DatabaseError):
+        log.warning("a store does not answer: %s", error)
+        return ApiProblem("store_unavailable")
+    log.error("unhandled", exc_info=error)
+    return ApiProblem("internal")
+
+
+def _handle(request: HttpRequest, error: Any) -> HttpResponse:
+    return problems.from_exception(request, _translate(error))
+
+
+for _kind in (Exception, ValidationError, HttpError, Http404):
+    api.add_exception_handler(_kind, _handle)
+

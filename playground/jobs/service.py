@@ -1,0 +1,255 @@
+"""Writes asked for by people: submit, control, cancel, delete."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from compute.core import kinds
+from compute.core.errors import InvalidParams, Problem
+from compute.core.texts import Text
+from playground import redis
+from playground.jobs import artifacts, controls, queries, spool, states, stream
+from playground.jobs.ids import is_job_id, new_job_id
+from playground.jobs.models import Artifact, Job
+
+log = logging.getLogger(__name__)
+NUDGE = "nudge"  # a list: the dispatcher blocks on it and wakes at once
+
+ABORTED = Text("You canceled it before it started.", "你在它开始之前取消了它。")
+
+
+class NotAllowed(Exception):
+    """The kind has no such control."""
+
+    def __init__(self, action: str, allowed: list[str]) -> None:
+        self.action, self.allowed = action, allowed
+        super().__init__(f"{action} is not one of {allowed}")
+
+
+class NotEnded(Exception):
+    """Only a job that has ended can be deleted."""
+
+
+def submit(*, owner_id: int, kind: str, params: Mapping[str, Any]) -> Job:
+    """Validates and queues a job. Raises UnknownKind or InvalidParams; queues nothing then."""
+    declared = kinds.get(kind)
+    checked = kinds.validate(kind, dict(params)).model_dump(mode="json")
+    _check_refs(owner_id=owner_id, refs=declared.refs, params=checked)
+    job_id = new_job_id()
+    job = Job.objects.create(
+        id=job_id,
+        owner_id=owner_id,
+        kind=kind,
+        queue=declared.queue,
+        params=checked,
+        seed=_seed(checked, job_id),
+        deadline_s=declared.deadline_s,
+    )
+    transaction.on_commit(nudge)
+    return job
+
+
+def nudge() -> None:
+    """Wakes the dispatcher. Without Redis its own tick finds the row."""
+    try:
+        redis.shared().lpush(NUDGE, "1")
+    except redis.RedisError as error:
+        log.warning("could not wake the dispatcher: %s", error)
+
+
+def control(*, job: Job, action: str, values: Mapping[str, Any] | None = None) -> Job:
+    """Sends `cancel`, `pause`, `resume`, `step` or `set` to a job that a worker holds.
+
+    Raises `NotAllowed` when the kind has no such control, `IllegalMove` when the job's state has
+    no use for it, InvalidParams for bad `values`.
+    """
+    if action == "cancel":
+        return cancel(job=job)
+    declared = kinds.get(job.kind)
+    if action not in declared.controls:
+        raise NotAllowed(action, sorted(declared.controls))
+    message: dict[str, Any] = {"action": action}
+    if action == "set":
+        params = kinds.validate(job.kind, job.params)
+        kinds.validate_set(declared, params, values)
+        message["values"] = dict(values or {})
+    if job.state not in states.HELD:
+        raise states.IllegalMove(to=action, expected=states.HELD, got=job.state)
+    if not job.lease_worker:
+        return _unpark(job=job, message=message)
+    controls.send(worker=job.lease_worker, job_id=job.pk, attempt=job.attempt, control=message)
+    return job
+
+
+def cancel(*, job: Job) -> Job:
+    """Asks for the end. Cancelling twice, or after the end, changes nothing."""
+    if job.ended:
+        return job
+    now = timezone.now()
+    rows = Job.objects.filter(pk=job.pk)
+    if rows.filter(state=states.QUEUED).update(
+        state=states.ABORTED, ended_at=now, cancel_requested_at=now, dispatched_at=None,
+        message=ABORTED.en, message_zh=ABORTED.zh,
+    ):
+        states.check(states.QUEUED, states.ABORTED)
+        job.refresh_from_db()
+        close_log(job)
+        return job
+    parked = rows.filter(state=states.PAUSED, lease_worker="")
+    if parked.update(state=states.CANCELED, ended_at=now, cancel_requested_at=now):
+        states.check(states.PAUSED, states.CANCELED)
+        job.refresh_from_db()
+        close_log(job)
+        return job
+    # The flag comes first: should the message be lost, the supervisor reads the flag at its next
+    # heartbeat.
+    rows.filter(state__in=states.HELD, cancel_requested_at=None).update(cancel_requested_at=now)
+    job.refresh_from_db()
+    if job.lease_worker and not job.ended:
+        try:
+            controls.send(
+                worker=job.lease_worker, job_id=job.pk, attempt=job.attempt,
+                control={"action": "cancel"},
+            )
+        except redis.RedisError as error:
+            log.warning("job %s: its supervisor reads the cancel from the row: %s", job.pk, error)
+    return job
+
+
+def delete(*, job: Job) -> None:
+    """Removes a job that has ended: row, files, log and stream. Raises `NotEnded`."""
+    if not Job.objects.filter(pk=job.pk, state__in=states.TERMINAL).delete()[0]:
+        raise NotEnded(job.state)
+    artifacts.delete(job.pk)
+    spool.delete(job.pk)
+    try:
+        stream.delete(job.pk)
+    except redis.RedisError as error:
+        log.warning("job %s: its stream is left to expire: %s", job.pk, error)
+
+
+def end_data(job: Job) -> dict[str, Any]:
+    """The data of the `end` event that belongs to a row in a terminal state."""
+    return {
+        "state": job.state,
+        "reason": job.reason or None,
+        "message": job.message or None,
+        "message_zh": job.message_zh or None,
+        "result": job.result,
+    }
+
+
+def close_log(job: Job) -> None:
+    """Writes the `end` that a terminal row without a supervisor still lacks, and lets the stream
+    expire. Safe to repeat; without Redis the dispatcher does it later."""
+    try:
+        if not _log_has_end(job.pk):
+            stream.append_outside(job.pk, job.attempt, ("end", end_data(job)))
+        client = redis.shared()
+        stream.resend(client, job.pk, stream.last_id(client, job.pk))
+        stream.expire(client, job.pk)
+    except redis.RedisError as error:
+        log.warning("job %s: its log is closed later: %s", job.pk, error)
+        return
+    Job.objects.filter(pk=job.pk).update(log_closed=True)
+
+
+def _log_has_end(job_id: str) -> bool:
+    last = None
+    for attempt in spool.attempts(job_id):
+        for entry in spool.read_attempt(job_id, attempt):
+            last = entry
+    return last is not None and last.type == "end"
+
+
+def _unpark(*, job: Job, message: dict[str, Any]) -> Job:
+    """A paused job that gave its slot back goes to the queue again with the next attempt.
+
+    Only `resume` does that: the others need a runner. The one retry after a lost worker is not
+    spent by it.
+    """
+    if message["action"] != "resume":
+        raise states.IllegalMove(
+            to=message["action"], expected=["paused with a slot"], got="paused without a slot"
+        )
+    states.check(
+        job.state, states.QUEUED, attempt_before=job.attempt, attempt_to=job.attempt + 1
+    )
+    moved = Job.objects.filter(
+        pk=job.pk, state=states.PAUSED, attempt=job.attempt, lease_worker=""
+    ).update(state=states.QUEUED, attempt=job.attempt + 1, dispatched_at=None)
+    before = job.attempt
+    job.refresh_from_db()
+    if moved:
+        announce_requeue(job, before)
+        nudge()
+    return job
+
+
+def announce_requeue(job: Job, before: int) -> None:
+    """Tells readers that attempt `before` is over and the job waits again."""
+    data = {"state": states.QUEUED, "attempt": job.attempt}
+    try:
+        stream.append_outside(job.pk, before, ("state", data))
+    except redis.RedisError as error:
+        log.warning("job %s: the stream learns of the new attempt later: %s", job.pk, error)
+
+
+def _check_refs(*, owner_id: int, refs: tuple[str, ...], params: Mapping[str, Any]) -> None:
+    """A param that names another job must name one of the owner's that has made files. What
+    isn't in the form of a job's id is the name of something built in, and the kind's business."""
+    problems = []
+    for name in refs:
+        value = params.get(name)
+        if not is_job_id(value):
+            continue
+        if not Job.objects.filter(pk=value, owner_id=owner_id).exists():
+            text = Text("You have no run with this id.", "你没有这个编号的运行。")
+        elif not Artifact.objects.filter(job_id=value).exists():
+            text = Text("That run has not made any files yet.", "那次运行还没有产生任何文件。")
+        else:
+            continue
+        problems.append(Problem(f"/{name}", text))
+    if problems:
+        raise InvalidParams(problems)
+
+
+def _seed(params: Mapping[str, Any], job_id: str) -> int:
+    """The param `seed` if the kind has one, else 31 bits out of the id: the same in each attempt."""
+    value = params.get("seed")
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    digest = hashlib.sha256(json.dumps([job_id]).encode()).digest()
+    return int.from_bytes(digest[:4], "big") >> 1
+
+
+def live_sets(job_id: str) -> list[dict[str, Any]]:
+    """`spec["replay"]`: the data of each `set` that took effect in earlier attempts, so that a
+    resume from before it applies it again at its step."""
+    found = []
+    for attempt in spool.attempts(job_id):
+        for entry in spool.read_attempt(job_id, attempt):
+            if entry.type == "control":
+                data = json.loads(entry.line)["data"]
+                if data.get("action") == "set" and not data.get("replayed"):
+                    found.append(data)
+    return found
+
+
+def inputs(job: Job) -> dict[str, str]:
+    """`spec["inputs"]`: for each param that names a job, the folder with what that job made."""
+    found = {}
+    for name in kinds.get(job.kind).refs:
+        source = job.params.get(name)
+        if is_job_id(source):
+            made = [(row.attempt, row.name) for row in queries.artifacts(source)]
+            folder = artifacts.input_folder(job.pk, job.attempt, name, source, made)
+            found[name] = str(folder)
+    return found

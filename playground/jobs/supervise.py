@@ -1,0 +1,478 @@
+"""One job under supervision: from the claim to the terminal row.
+
+A single thread waits on two pipes, the runner's output and the inbox of controls, and on a few
+deadlines. Every event goes to the spool first, then to the stream. No torch in this process.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import selectors
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from django.conf import settings
+from django.db import Error as DatabaseError
+from django.db import close_old_connections
+
+from compute.core import kinds
+from compute.core.errors import REASONS, ComputeError
+from compute.core.events import EVENT_TYPES
+from compute.core.texts import Text
+from playground import redis
+from playground.jobs import artifacts, queries, service, spool, states, stream
+from playground.jobs.attempts import Lease, LeaseLost, Made, Outcome
+from playground.jobs.runners import LineTooLong, Runner
+
+log = logging.getLogger(__name__)
+
+BATCH_S = 0.02  # after a batch has gone out the next waits this long; a lone event never waits
+CANCEL_GRACE_S = 1.5  # then the process group is killed: a C loop hears nothing
+DEADLINE_GRACE_S = 2.7  # the runner's own watchdog comes first, with better words
+STOP_GRACE_S = 4.0  # for a checkpoint, when this worker is asked to leave
+MEASURE_S = 0.5
+NEVER = float("inf")
+
+CANCELED = Text("You canceled the job.", "你取消了任务。")
+KILLED = Text(
+    "The process that ran the job was ended by signal {signal}.",
+    "运行任务的进程被信号 {signal} 终止了。",
+)
+EXITED = Text(
+    "The process that ran the job ended with exit code {code}.",
+    "运行任务的进程以退出码 {code} 结束了。",
+)
+OVER_MEMORY = Text(
+    "The job used {used} MB of memory; the limit is {limit} MB. Try a smaller batch or model.",
+    "任务用了 {used} MB 内存，上限是 {limit} MB。请减小批大小或模型。",
+)
+OVER_TIME = Text(
+    "The job ran past its limit of {limit} seconds.", "任务超过了 {limit} 秒的时间上限。"
+)
+
+
+class Left(Exception):
+    """The job goes on elsewhere or later: parked, requeued, or lost to another attempt."""
+
+
+class RunnerPool(Protocol):
+    def take(self) -> Runner: ...
+    def give_back(self, runner: Runner, *, healthy: bool) -> None: ...
+
+
+class Inbox:
+    """Controls for one supervised job; a pipe wakes its thread."""
+
+    def __init__(self) -> None:
+        self._items: deque[dict[str, Any]] = deque()
+        self._read, self._write = os.pipe()
+        os.set_blocking(self._read, False)
+        self._open = True
+        self._lock = threading.Lock()
+
+    def fileno(self) -> int:
+        return self._read
+
+    def post(self, control: dict[str, Any]) -> None:
+        with self._lock:
+            if self._open:
+                self._items.append(control)
+                os.write(self._write, b".")
+
+    def drain(self) -> list[dict[str, Any]]:
+        with self._lock:
+            os.read(self._read, 4096)
+            items = list(self._items)
+            self._items.clear()
+            return items
+
+    def close(self) -> None:
+        with self._lock:
+            self._open = False
+            os.close(self._read)
+            os.close(self._write)
+
+
+class Supervision:
+    """The whole of one attempt. `run` returns when the attempt is over, whatever became of it."""
+
+    def __init__(
+        self, *, lease: Lease, inbox: Inbox, pool: RunnerPool, stopping: threading.Event
+    ) -> None:
+        self.lease, self.job, self.inbox = lease, lease.job, inbox
+        self.pool, self.stopping = pool, stopping
+        self.spool = spool.Writer(self.job.pk, self.job.attempt)
+        self.stream = stream.Writer(self.job.pk, self.job.attempt, redis.shared())
+        self.runner: Runner | None = None
+        self.healthy = False  # the runner has said its end and can serve another job
+        self.seq = 0
+        self.pending: list[spool.Entry] = []
+        self.made: list[Made] = []
+        self.progress: dict[str, Any] | None = None
+        self.outcome: Outcome | None = None
+        self.cancel_asked = False
+        self.paused_since: float | None = None
+        self.renewed = self.flushed = time.monotonic()
+        self.flush_at = self.kill_at = self.park_at = self.stop_at = self.deadline_at = NEVER
+        self.renew_at = self.measure_at = self.renewed
+
+    # -- the whole ---------------------------------------------------------------------------
+
+    def run(self) -> None:
+        job = self.job
+        try:
+            self._say("state", {"state": states.STARTING, "attempt": job.attempt})
+            self._flush(create=True)
+            try:
+                self._start()
+                outcome = self._watch()
+            except (LeaseLost, stream.Stale, Left):
+                raise
+            except ComputeError as error:
+                outcome = Outcome(states.FAILED, error.reason, error.text.en, error.text.zh)
+            except Exception:
+                log.exception("job %s: supervision failed", job.pk)
+                outcome = failure("internal")
+            self._finish(outcome)
+        except (LeaseLost, stream.Stale) as error:
+            log.warning("leaving a job that is no longer ours: %s", error)
+        except Left as left:
+            log.info("job %s: %s", job.pk, left)
+        finally:
+            if self.runner is not None:
+                self.pool.give_back(self.runner, healthy=self.healthy)
+            self.spool.close()
+
+    def _start(self) -> None:
+        job = self.job
+        T=[("start",time.perf_counter())]
+        folder = artifacts.make_attempt_folder(job.pk, job.attempt)
+        T.append(("mkdir",time.perf_counter()))
+        self.runner = self.pool.take()
+        T.append(("take",time.perf_counter()))
+        source = self.lease.resume_from
+        spec = {
+            "job": job.pk,
+            "attempt": job.attempt,
+            "kind": job.kind,
+            "params": job.params,
+            "seed": job.seed,
+            "dir": str(folder),
+            "inputs": service.inputs(job),
+            "threads": settings.THREADS[job.queue],
+            "device": settings.DEVICES[job.queue],
+            "deadline_s": job.deadline_s,
+            "resume_from": source and str(artifacts.attempt_folder(job.pk, source)),
+            "replay": service.live_sets(job.pk) if source else [],
+        }
+        T.append(("spec",time.perf_counter()))
+        self.runner.send({"spec": spec})
+        T.append(("sent",time.perf_counter()))
+        self.lease.record_runner(self.runner.pid)
+        T.append(("rec",time.perf_counter()))
+        log.warning("TIMES %s", [(b[0],round(1e3*(b[1]-a[1]),1)) for a,b in zip(T,T[1:])])
+        now = time.monotonic()
+        self.deadline_at = now + job.deadline_s + DEADLINE_GRACE_S
+        self.renew_at = now + min(1.0, settings.LEASE_S / 5)
+        self.measure_at = now + MEASURE_S
+
+    def _watch(self) -> Outcome:
+        """Until the runner says its end, or one of our own limits ends it."""
+        assert self.runner is not None
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.runner, selectors.EVENT_READ, self._read)
+            selector.register(self.inbox, selectors.EVENT_READ, self._obey)
+            while self.outcome is None:
+                due = min(
+                    self.flush_at, self.renew_at, self.measure_at, self.deadline_at,
+                    self.kill_at, self.park_at, self.stop_at,
+                )
+                for key, _ in selector.select(max(0.0, due - time.monotonic())):
+                    key.data()
+                if self.outcome is None:
+                    self._look_at_clock(time.monotonic())
+        return self.outcome
+
+    def _finish(self, outcome: Outcome) -> None:
+        """Row first, then the `end` event; the dispatcher adds an `end` that we fail to."""
+        if outcome.state == states.FAILED and not self.healthy:
+            self._say(
+                "error",
+                {
+                    "reason": outcome.reason,
+                    "message": outcome.message,
+                    "message_zh": outcome.message_zh,
+                },
+            )
+        self._insist(self._flush)
+        self._insist(lambda: self.lease.finish(outcome, self.progress))
+        service.nudge()
+        end = {
+            "state": outcome.state,
+            "reason": outcome.reason or None,
+            "message": outcome.message or None,
+            "message_zh": outcome.message_zh or None,
+            "result": outcome.result,
+        }
+        self._say("end", end)
+        self._flush()
+        if self.stream.behind:
+            return
+        try:
+            stream.expire(self.stream.client, self.job.pk)
+        except redis.RedisError:
+            return
+        self._insist(self.lease.log_closed)
+
+    # -- events out --------------------------------------------------------------------------
+
+    def _say(self, type_: str, data: dict[str, Any]) -> None:
+        self._queue(type_, stream.rest_of(data))
+
+    def _queue(self, type_: str, rest: str) -> None:
+        self.seq += 1
+        event_id = f"{self.job.attempt}-{self.seq}"
+        self.pending.append(spool.entry(self.job.pk, event_id, type_, rest))
+
+    def _flush(self, *, create: bool = False) -> None:
+        """Files registered, then spool, then stream: whoever hears of a file can fetch it."""
+        self.flush_at = NEVER
+        if self.made:
+            try:
+                self.lease.register(self.made)
+            except DatabaseError as error:
+                log.warning("job %s: files wait for the database: %s", self.job.pk, error)
+                close_old_connections()
+                self.flush_at = time.monotonic() + 0.5
+                return
+            self.made = []
+        if self.pending:
+            entries, self.pending = self.pending, []
+            self.spool.append(entries)
+            self.stream.send(entries, create=create)
+        self.flushed = time.monotonic()
+
+    def _read(self) -> None:
+        """Takes what the runner has written."""
+        assert self.runner is not None
+        try:
+            lines = self.runner.read()
+        except LineTooLong:
+            log.warning("job %s: a line without end", self.job.pk)
+            self._kill(failure("internal"))
+            return
+        if lines is None:
+            self._runner_gone()
+            return
+        log.warning("READ %s after flush %.1f", [l[:30] for l in lines], 1e3*(time.monotonic()-self.flushed))
+        for line in lines:
+            self._take(line)
+        if self.pending:
+            self.flush_at = self.flushed + BATCH_S
+
+    def _take(self, line: bytes) -> None:
+        try:
+            type_, rest, data = stream.rest_of_raw(line)
+        except ValueError as error:
+            log.warning("job %s: dropped a line: %s", self.job.pk, error)
+            return
+        if type_ == "ready" or self.outcome is not None:
+            return
+        if type_ not in EVENT_TYPES:
+            log.warning("job %s: dropped an event of unknown type %.40r", self.job.pk, type_)
+            return
+        if type_ == "end":
+            self.outcome = _outcome(data)
+            # Past its deadline a runner may have been stuck in C code, and ends itself.
+            self.healthy = self.outcome.reason != "deadline_exceeded"
+            return
+        if type_ == "state":
+            self._state(data)
+        elif type_ == "progress":
+            self.progress = data
+        elif type_ == "artifact":
+            made = self._checked(data)
+            if made is None:
+                return
+            self.made.append(made)
+        self._queue(type_, rest)
+
+    def _state(self, data: dict[str, Any]) -> None:
+        to, now = data.get("state"), time.monotonic()
+        if to not in (states.RUNNING, states.PAUSED):
+            log.warning("job %s: the runner named a state %.40r", self.job.pk, to)
+            return
+        if to == states.PAUSED and self.lease.state == states.STARTING:
+            self._insist(lambda: self.lease.move(states.RUNNING))
+        self._insist(lambda: self.lease.move(to))
+        if to == states.PAUSED:
+            self.paused_since = now
+            self.park_at = now + settings.PARK_AFTER_S
+            if self.stop_at < NEVER:
+                self.stop_at = now
+        elif self.paused_since is not None:
+            self.deadline_at += now - self.paused_since  # time spent paused doesn't count
+            self.paused_since, self.park_at = None, NEVER
+
+    def _checked(self, data: dict[str, Any]) -> Made | None:
+        """The artifact as declared, if its name is a name and its file is there."""
+        try:
+            made = Made(
+                str(data["name"]), str(data["type"]), int(data["size"]), str(data["sha256"])
+            )
+            there = artifacts.size(self.job.pk, self.job.attempt, made.name)
+        except (KeyError, TypeError, ValueError) as error:
+            log.warning("job %s: refused an artifact: %s", self.job.pk, error)
+            return None
+        if there is None:
+            log.warning("job %s: no file for artifact %.80r", self.job.pk, made.name)
+            return None
+        return made
+
+    # -- controls in, and the clock ----------------------------------------------------------
+
+    def _obey(self) -> None:
+        for control in self.inbox.drain():
+            if control.get("action") == "cancel":
+                self._ask_cancel()
+            elif control.get("action") == "stop":
+                self._ask_stop()
+            else:
+                self._control(control)
+                if self.paused_since is not None:
+                    self.park_at = time.monotonic() + settings.PARK_AFTER_S
+
+    def _control(self, control: dict[str, Any]) -> None:
+        """On to the runner, with the job's id: one that crosses the end must not hit the next."""
+        assert self.runner is not None
+        self.runner.send({"control": {**control, "job": self.job.pk}})
+
+    def _ask_cancel(self) -> None:
+        if not self.cancel_asked:
+            self.cancel_asked = True
+            self.kill_at = time.monotonic() + CANCEL_GRACE_S
+            self._control({"action": "cancel"})
+
+    def _ask_stop(self) -> None:
+        """This worker leaves. A kind that can pause writes its checkpoint first."""
+        now = time.monotonic()
+        if self.paused_since is not None:
+            self.stop_at = now
+            return
+        self.stop_at = now + STOP_GRACE_S
+        if "pause" in kinds.get(self.job.kind).controls:
+            self._control({"action": "pause"})
+
+    def _look_at_clock(self, now: float) -> None:
+        if now >= self.flush_at:
+            self._flush()
+        if now >= self.renew_at:
+            self._renew(now)
+        if now >= self.measure_at:
+            self._measure(now)
+        if now >= self.kill_at:
+            self._kill(Outcome(states.CANCELED, "", CANCELED.en, CANCELED.zh))
+        elif now >= self.deadline_at and self.paused_since is None:
+            self._kill(failure("deadline_exceeded", OVER_TIME.format(limit=self.job.deadline_s)))
+        elif now >= self.stop_at:
+            self._leave()
+        elif now >= self.park_at:
+            self._park()
+
+    def _renew(self, now: float) -> None:
+        self.renew_at = now + (1.0 if self.stream.behind else settings.LEASE_S / 5)
+        try:
+            canceled = self.lease.renew(self.progress)
+        except DatabaseError as error:
+            log.warning("job %s: the lease is not renewed: %s", self.job.pk, error)
+            close_old_connections()
+            if now - self.renewed > settings.LEASE_S:
+                raise LeaseLost(f"job {self.job.pk}: no database for a whole lease") from error
+            return
+        self.renewed = now
+        if canceled:
+            self._ask_cancel()
+        if self.stream.behind:
+            self._flush()
+            self.stream.recover()
+
+    def _measure(self, now: float) -> None:
+        assert self.runner is not None
+        self.measure_at = now + MEASURE_S
+        used = self.runner.resident_mb()
+        if used > settings.JOB_MEMORY_MB:
+            words = OVER_MEMORY.format(used=round(used), limit=settings.JOB_MEMORY_MB)
+            self._kill(failure("out_of_memory", words))
+
+    def _runner_gone(self) -> None:
+        """The output closed without an `end`: the process has died under the job."""
+        assert self.runner is not None
+        code = self.runner.close(grace_s=0.5)
+        if self.cancel_asked:
+            self.outcome = Outcome(states.CANCELED, "", CANCELED.en, CANCELED.zh)
+        elif code < 0:
+            name = signal.Signals(-code).name
+            self.outcome = failure("worker_lost", KILLED.format(signal=f"{-code} ({name})"))
+        else:
+            self.outcome = failure("worker_lost", EXITED.format(code=code))
+
+    def _kill(self, outcome: Outcome) -> None:
+        assert self.runner is not None
+        self.runner.close()
+        self.outcome = outcome
+
+    def _park(self) -> None:
+        """A paused job gives its slot back, if there is something to resume from."""
+        if queries.newest_checkpoint(self.job.pk) is None:
+            self.park_at = NEVER
+            return
+        self._flush()
+        self.lease.park()
+        service.nudge()
+        raise Left("parked; its slot is free")
+
+    def _leave(self) -> None:
+        """A planned stop: paused stays paused, the rest is queued again; no retry is spent."""
+        assert self.runner is not None
+        asked_by_us = self.paused_since is not None and self.stop_at <= self.paused_since
+        if self.paused_since is not None and not asked_by_us:
+            self._park()
+        self.runner.close()
+        self._flush()
+        self.lease.requeue()
+        self._say("state", {"state": states.QUEUED, "attempt": self.job.attempt + 1})
+        self._flush()
+        raise Left("queued again; this worker stops")
+
+    def _insist(self, write: Callable[[], None]) -> None:
+        """Repeats a write until the database takes it: the job is over, only the row lags."""
+        while True:
+            try:
+                return write()
+            except DatabaseError as error:
+                log.warning("job %s: the row waits for the database: %s", self.job.pk, error)
+                if self.stopping.wait(0.5):
+                    raise Left("stopped without a database") from error
+                close_old_connections()
+
+
+def failure(reason: str, words: Text | None = None) -> Outcome:
+    """A failed end with `reason`, in its usual words or better ones."""
+    words = words or REASONS[reason]
+    return Outcome(states.FAILED, reason, words.en, words.zh)
+
+
+def _outcome(data: dict[str, Any]) -> Outcome:
+    """The runner's `end`. A state or reason that isn't one of ours becomes an internal failure."""
+    state, reason = data.get("state"), data.get("reason") or ""
+    if state not in (states.SUCCEEDED, states.FAILED, states.CANCELED):
+        return failure("internal")
+    if reason and reason not in REASONS:
+        reason = "internal"
+    message, message_zh = str(data.get("message") or ""), str(data.get("message_zh") or "")
+    return Outcome(state, reason, message, message_zh, data.get("result"))

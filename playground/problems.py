@@ -1,0 +1,348 @@
+"""Errors of the API: one shape, `application/problem+json` (RFC 9457), for every way to fail.
+
+`PROBLEMS` is the list of codes; what a person reads is in their language.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import secrets
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from inspect import iscoroutinefunction
+from typing import Any, NamedTuple
+
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.utils.decorators import sync_and_async_middleware
+from django.utils.translation import get_language
+
+from compute.core.errors import InvalidParams, Problem
+from compute.core.texts import Text
+
+log = logging.getLogger(__name__)
+CONTENT_TYPE = "application/problem+json"
+
+
+class Spec(NamedTuple):
+    status: int
+    title: Text
+    detail: Text
+
+
+def _spec(status: int, title: tuple[str, str], detail: tuple[str, str]) -> Spec:
+    return Spec(status, Text(*title), Text(*detail))
+
+
+PROBLEMS: Mapping[str, Spec] = {
+    "bad_request": _spec(
+        400, ("Bad request", "请求有误"), ("The request can't be read.", "无法读取该请求。")
+    ),
+    "invalid_json": _spec(
+        400, ("Not JSON", "不是 JSON"), ("The body is not valid JSON.", "请求体不是有效的 JSON。")
+    ),
+    "token_needed": _spec(
+        401,
+        ("Token needed", "需要令牌"),
+        ("Open the address that the start printed.", "请打开启动时打印的地址。"),
+    ),
+    "not_signed_in": _spec(
+        401, ("Not signed in", "未登录"), ("Sign in first.", "请先登录。")
+    ),
+    "foreign_host": _spec(
+        403,
+        ("Foreign host", "主机名不符"),
+        (
+            "Local mode answers at 127.0.0.1, localhost and [::1] with its port only.",
+            "本地模式只在 127.0.0.1、localhost 和 [::1] 的本端口上应答。",
+        ),
+    ),
+    "foreign_origin": _spec(
+        403,
+        ("Foreign origin", "来源不符"),
+        ("This request comes from another site.", "该请求来自其他站点。"),
+    ),
+    "forwarded": _spec(
+        403,
+        ("Forwarded request", "经转发的请求"),
+        (
+            "Local mode refuses requests that came through a proxy. Use server mode for that.",
+            "本地模式拒绝经代理转发的请求；请改用服务器模式。",
+        ),
+    ),
+    "forbidden": _spec(
+        403, ("Forbidden", "禁止访问"), ("You may not do this.", "你无权这样做。")
+    ),
+    "not_found": _spec(
+        404, ("Not found", "未找到"), ("There is nothing at this address.", "此地址没有内容。")
+    ),
+    "job_not_found": _spec(
+        404, ("No such job", "没有此任务"), ("You have no job with this id.", "你没有这个编号的任务。")
+    ),
+    "artifact_not_found": _spec(
+        404,
+        ("No such file", "没有此文件"),
+        ("The job has not made a file of this name.", "该任务没有产生这个名称的文件。"),
+    ),
+    "kind_not_found": _spec(
+        404,
+        ("No such kind", "没有此类型"),
+        ('There is no kind "{kind}".', "没有名为“{kind}”的任务类型。"),
+    ),
+    "method_not_allowed": _spec(
+        405,
+        ("Method not allowed", "方法不允许"),
+        ("This address does not take {method}.", "此地址不接受 {method}。"),
+    ),
+    "not_acceptable": _spec(
+        406,
+        ("Not acceptable", "无法按要求返回"),
+        ("Ask for application/json or text/event-stream.", "请接受 application/json 或 text/event-stream。"),
+    ),
+    "illegal_state": _spec(
+        409,
+        ("Wrong state", "状态不符"),
+        ("The job is {got}; {action} needs it to be {expected}.", "任务处于 {got}；{action} 需要 {expected}。"),
+    ),
+    "control_not_offered": _spec(
+        409,
+        ("No such control", "没有此控制"),
+        ("This kind takes only: {allowed}.", "此类任务只接受：{allowed}。"),
+    ),
+    "not_ended": _spec(
+        409,
+        ("Not ended", "尚未结束"),
+        ("The job is {state}. Cancel it first.", "任务处于 {state}，请先取消。"),
+    ),
+    "too_large": _spec(
+        413, ("Too large", "过大"), ("The body is over 1 MB.", "请求体超过 1 MB。")
+    ),
+    "not_json": _spec(
+        415,
+        ("JSON only", "只收 JSON"),
+        (
+            "Send writes with Content-Type: application/json.",
+            "写入请求须带 Content-Type: application/json。",
+        ),
+    ),
+    "range_not_satisfiable": _spec(
+        416,
+        ("Range not satisfiable", "范围无效"),
+        ("The file has {size} bytes.", "该文件有 {size} 字节。"),
+    ),
+    "invalid_request": _spec(
+        422, ("Invalid request", "请求无效"), ("Some values are not valid.", "有些值无效。")
+    ),
+    "invalid_params": _spec(
+        422, ("Invalid parameters", "参数无效"), ("{all}", "{all}")
+    ),
+    "unknown_kind": _spec(
+        422, ("Unknown kind", "未知类型"), ("{all}", "{all}")
+    ),
+    "internal": _spec(
+        500,
+        ("Internal error", "内部错误"),
+        ("The server made a mistake; it is in the log.", "服务器出错，已记入日志。"),
+    ),
+    "store_unavailable": _spec(
+        503,
+        ("Store unavailable", "存储不可用"),
+        ("A store does not answer. Try again in a moment.", "存储暂无应答，请稍后再试。"),
+    ),
+}
+# For answers that Django or ninja made on their own: which code says the same.
+_BY_STATUS = {
+    400: "bad_request",
+    401: "not_signed_in",
+    403: "forbidden",
+    404: "not_found",
+    405: "method_not_allowed",
+    406: "not_acceptable",
+    413: "too_large",
+    415: "not_json",
+    422: "invalid_request",
+    500: "internal",
+    503: "store_unavailable",
+}
+MISSING = Text("This field is missing.", "缺少此字段。")
+UNKNOWN = Text("There is no such field.", "没有此字段。")
+NOT_VALID = Text("This value is not valid.", "此值无效。")
+
+
+class ApiProblem(Exception):
+    """Raised by a view; becomes the response. `words` fill the code's detail."""
+
+    def __init__(
+        self,
+        code: str,
+        *,
+        errors: Iterable[Problem] = (),
+        headers: Mapping[str, str] | None = None,
+        **words: object,
+    ) -> None:
+        self.code, self.errors, self.words = code, list(errors), words
+        self.headers = dict(headers or {})
+        super().__init__(code)
+
+
+def language() -> str:
+    return get_language() or "en"
+
+
+def body(
+    code: str,
+    *,
+    lang: str,
+    instance: str,
+    request_id: str,
+    errors: Iterable[Problem] = (),
+    **words: object,
+) -> dict[str, Any]:
+    """The JSON object of a problem."""
+    spec = PROBLEMS[code]
+    listed = []
+    for error in errors:
+        item: dict[str, Any] = {"pointer": error.pointer, "detail": error.text.get(lang)}
+        if error.nearest is not None:
+            item["nearest"] = error.nearest
+        listed.append(item)
+    return {
+        "type": f"/problems/{code}",
+        "title": spec.title.get(lang),
+        "status": spec.status,
+        "detail": spec.detail.format(**words).get(lang),
+        "instance": instance,
+        "code": code,
+        "errors": listed,
+        "request_id": request_id,
+    }
+
+
+def response(
+    request: HttpRequest,
+    code: str,
+    *,
+    errors: Iterable[Problem] = (),
+    headers: Mapping[str, str] | None = None,
+    **words: object,
+) -> HttpResponse:
+    content = body(
+        code,
+        lang=language(),
+        instance=request.path,
+        request_id=request_id(request),
+        errors=errors,
+        **words,
+    )
+    answer = HttpResponse(
+        json.dumps(content, ensure_ascii=False, allow_nan=False),
+        content_type=CONTENT_TYPE,
+        status=content["status"],
+    )
+    answer["Cache-Control"] = "no-store"
+    if content["status"] in (429, 503):
+        # Jittered, so that those who were turned away together don't come back together.
+        answer["Retry-After"] = str(random.randint(1, 5))  # noqa: S311
+    for name, value in (headers or {}).items():
+        answer[name] = value
+    return answer
+
+
+def from_exception(request: HttpRequest, problem: ApiProblem) -> HttpResponse:
+    return response(
+        request, problem.code, errors=problem.errors, headers=problem.headers, **problem.words
+    )
+
+
+def invalid_params(error: InvalidParams, *, prefix: str) -> ApiProblem:
+    """Pointers of params, moved to where the params stand in the request's body."""
+    errors = [Problem(f"{prefix}{p.pointer}", p.text, p.nearest) for p in error.problems]
+    return ApiProblem("invalid_params", errors=errors, all=error.text)
+
+
+def from_validation(found: list[dict[str, Any]]) -> ApiProblem:
+    """ninja's list of what is wrong with a body, a path or a query."""
+    errors = []
+    for item in found:
+        where = [str(part) for part in item.get("loc", ())]
+        # ("body", name of the argument, field…) or ("query", field)
+        parts = where[2:] if where[:1] == ["body"] else where[1:]
+        kind, message = item.get("type", ""), str(item.get("msg", ""))
+        words = {"missing": MISSING, "extra_forbidden": UNKNOWN}.get(kind)
+        text = words or Text(f"{message.rstrip('.')}.", NOT_VALID.zh)
+        errors.append(Problem("/" + "/".join(parts), text))
+    return ApiProblem("invalid_request", errors=errors)
+
+
+def request_id(request: HttpRequest) -> str:
+    """Names the request in the answer and in the log."""
+    known = getattr(request, "request_id", None)
+    if known is None:
+        known = secrets.token_hex(8)
+        request.request_id = known  # type: ignore[attr-defined]
+    return str(known)
+
+
+def is_api(path: str) -> bool:
+    return path.startswith("/api/")
+
+
+def unknown_address(request: HttpRequest, rest: str = "") -> HttpResponse:
+    """The view of every address under /api/ that isn't one."""
+    return response(request, "not_found")
+
+
+def _finish(request: HttpRequest, answer: HttpResponseBase) -> HttpResponseBase:
+    """Gives every failed answer under /api/ the one shape, whoever made it."""
+    kind = answer.headers.get("Content-Type", "")
+    if is_api(request.path) and answer.status_code >= 400 and not kind.startswith(CONTENT_TYPE):
+        code = _BY_STATUS.get(answer.status_code, "bad_request")
+        kept = {k: v for k, v in answer.headers.items() if k in ("Allow", "Retry-After")}
+        answer = response(request, code, headers=kept, method=request.method)
+    answer.headers["X-Request-ID"] = request_id(request)
+    return answer
+
+
+@sync_and_async_middleware
+def problem_middleware(get_response: Callable[[HttpRequest], Any]) -> Callable[..., Any]:
+    if iscoroutinefunction(get_response):
+        awaited: Callable[[HttpRequest], Awaitable[HttpResponseBase]] = get_response
+
+        async def middleware(request: HttpRequest) -> HttpResponseBase:
+            return _finish(request, await awaited(request))
+
+        return middleware
+
+    def sync_middleware(request: HttpRequest) -> HttpResponseBase:
+        return _finish(request, get_response(request))
+
+    return sync_middleware
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """handler400 and its like: Django's own refusals, for the API here, for pages by the shell."""
+    from playground.web import errors
+
+    return response(request, "bad_request") if is_api(request.path) else errors.bad_request(request)
+
+
+def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
+    from playground.web import errors
+
+    return response(request, "forbidden") if is_api(request.path) else errors.forbidden(request)
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    from playground.web import errors
+
+    return response(request, "not_found") if is_api(request.path) else errors.not_found(request)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    from playground.web import errors
+
+    return response(request, "internal") if is_api(request.path) else errors.server_error(request)
+
+
+

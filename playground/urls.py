@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+from django.urls import include, path
+
+from playground import health_view, problems
+from playground.api import api
+
+handler400 = "playground.problems.bad_request"
+handler403 = "playground.problems.forbidden"
+handler404 = "playground.problems.not_found"
+handler500 = "playground.problems.server_error"
+
+urlpatterns = [
+    path("healthz", health_view.healthz, name="healthz"),
+    path("api/v1/", api.urls),
+    path("api/", problems.unknown_address),
+    path("api/<path:rest>", problems.unknown_address),
+    path("labs/", include("playground.labs.urls")),
+    path("", include("playground.web.urls")),
+]

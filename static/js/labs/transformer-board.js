@@ -1,0 +1,192 @@
+/**
+ * The figure of a stage on the page: cards with matrices before and after an operation, their
+ * linked highlights, the slide from one stage into the next, and the reveal of what is computed.
+ */
+
+import { clear, h } from "core/dom";
+import { t } from "core/i18n";
+import { isDiverging } from "core/scales";
+import "elements/matrix-view";
+import { AXES, figure } from "labs/transformer-figures";
+import { causal } from "labs/transformer-heads";
+
+const SLIDE_MS = 320;
+const SLOW_MS = 600;
+const FAST_MS = 450;
+const SLOW_CELLS = 12;
+
+export class Board {
+  /** `onHover(cell)` and `onSelect(cell)` get full cell names or null. */
+  constructor(host, { onHover, onSelect }) {
+    Object.assign(this, { host, onHover, onSelect, views: [], pool: new Map() });
+  }
+
+  /** Draws a step of a trace for one head. Resolves when the data is there. */
+  async show(trace, step, { head, scale }) {
+    const spec = figure(step, trace);
+    const turn = (this.turn = Symbol("turn"));
+    const load = (side) => (one) => this.#load(trace, one, { head, scale, side, count: spec.before.length + spec.after.length, layout: spec.layout });
+    const views = await Promise.all([...spec.before.map(load("before")), ...spec.after.map(load("after"))]);
+    if (turn !== this.turn) return false;
+    const old = new Map(this.views.map((view) => [view.key, view.element.getBoundingClientRect()]));
+    this.spec = spec;
+    this.views = views;
+    this.pool = new Map(views.map((view) => [view.key, view.element]));
+    for (const view of views) {
+      view.element.data = view.data;
+      view.element.reveal = null;
+      view.element.marks = [];
+    }
+    this.#arrange();
+    this.old = old;
+    return true;
+  }
+
+  async #load(trace, one, { head, scale, side, count, layout }) {
+    const own = one.head ?? (one.heads ? head : null);
+    const key = `${one.tensor}/${own}`;
+    const matrix = await trace.matrix(one.tensor, own);
+    const [rows, cols] = [AXES[one.rows], AXES[one.cols]];
+    const tall = { stack: count > 2 ? 170 : 250, side: 420, columns: 330, heads: 220 }[layout];
+    const data = {
+      ...matrix,
+      title: one.title, ramp: one.ramp, groups: one.groups, square: one.square, maxCell: one.maxCell,
+      maxHeight: one.maxHeight ?? Math.max(tall, Math.min(420, matrix.rows * 4 + 40)),
+      codes: one.heads && one.cols === "key" ? futureCodes(matrix, one.tensor) : null,
+      rowLabels: rows.labels(trace, matrix.rows), colLabels: cols.labels(trace, matrix.cols),
+      rowTitle: rows.title(), colTitle: cols.title(), rowRole: one.rowRole ?? rows.role, colRole: cols.role,
+      scale: isDiverging(one.ramp) && scale === "unit" ? "max" : scale,
+      legend: one.quiet ? "axes" : undefined,
+    };
+    return { key, side, one, head: own, data, element: this.pool.get(key) ?? this.#element(one.tensor, own) };
+  }
+
+  #element(tensor, head) {
+    const element = document.createElement("matrix-view");
+    const name = (event) => event.detail && { tensor, head, row: event.detail.row, col: event.detail.col };
+    element.addEventListener("cell-hover", (event) => this.onHover(name(event)));
+    element.addEventListener("cell-select", (event) => this.onSelect(name(event)));
+    return element;
+  }
+
+  #arrange() {
+    const card = (view) => h("div", { class: `card figure-card${view.one.slim ? " slim" : ""}${view.one.quiet ? " quiet" : ""}` }, view.element);
+    const of = (side) => this.views.filter((view) => view.side === side).map(card);
+    const before = of("before");
+    clear(this.host,
+      before.length ? h("div", { class: `figure-side${this.spec.before.some((one) => one.slim) ? " with-slim" : ""}` }, before) : null,
+      this.spec.op ? h("div", { class: "figure-op" }, h("span", null, this.spec.op), h("span", { class: "figure-arrow", "aria-hidden": "true" })) : null,
+      h("div", { class: "figure-side after" }, of("after")));
+    this.host.className = `figure ${this.spec.layout}`;
+  }
+
+  /** The view that holds a cell, if it is on the board. */
+  find(cell) {
+    return cell && this.views.find((view) => view.one.tensor === cell.tensor && (view.head === null || view.head === cell.head));
+  }
+
+  value(cell) {
+    const view = this.find(cell);
+    return view?.data.values[cell.row * view.data.cols + cell.col];
+  }
+
+  main() {
+    return this.views.find((view) => view.side === "after");
+  }
+
+  /** The cell a sentence is about when none is chosen: the strongest of the last row. */
+  telling() {
+    const view = this.main();
+    const { rows, cols, values } = view.data;
+    const row = rows - 1;
+    let col = 0;
+    for (let i = 0; i < cols; i += 1) {
+      const size = Math.abs(values[row * cols + i]);
+      if (Number.isFinite(size) && size > Math.abs(values[row * cols + col])) col = i;
+    }
+    return { tensor: view.one.tensor, head: view.head, row, col };
+  }
+
+  /** Locks a cell (or none) and lights what belongs to `active` in every other matrix. */
+  highlight({ locked, active }) {
+    const holder = this.find(active);
+    const links = holder?.side === "after" ? this.spec.links(active) : [];
+    const before = this.views.filter((view) => view.side === "before");
+    for (const view of this.views) {
+      const index = before.indexOf(view);
+      const same = holder && view !== holder && view.side === "after" && view.data.rows === holder.data.rows;
+      view.element.marks = index >= 0 ? links[index] ?? [] : same ? [{ row: active.row, role: view.data.rowRole }] : [];
+      const own = locked && this.find(locked) === view ? locked : null;
+      const now = view.element.selected;
+      if (now?.row !== own?.row || now?.col !== own?.col) view.element.selected = own;
+    }
+  }
+
+  /** Slides shared matrices into place, then fills the result: one row slowly, the rest quickly. */
+  async play({ speed, signal }) {
+    await this.#slide(speed, signal);
+    const results = this.views.filter((view) => view.side === "after");
+    const row = this.telling().row;
+    const cells = Math.min(results[0].data.cols, SLOW_CELLS);
+    await tween(SLOW_MS / speed, signal, (share) => {
+      const count = Math.ceil(share * cells);
+      for (const view of results) view.element.reveal = { row, count: count >= cells ? view.data.cols : count, rows: 0 };
+      const active = { ...this.telling(), row, col: Math.min(count, cells - 1) };
+      this.#operands(active);
+    });
+    await tween(FAST_MS / speed, signal, (share) => {
+      for (const view of results) view.element.reveal = { row, count: view.data.cols, rows: Math.floor(share * view.data.rows) };
+    });
+    for (const view of results) view.element.reveal = null;
+  }
+
+  #operands(active) {
+    const links = this.spec.links(active);
+    this.views.filter((view) => view.side === "before").forEach((view, i) => { view.element.marks = links[i] ?? []; });
+  }
+
+  async #slide(speed, signal) {
+    const moves = this.views.filter((view) => this.old?.has(view.key)).map((view) => {
+      const [from, to] = [this.old.get(view.key), view.element.getBoundingClientRect()];
+      const shift = `translate(${from.x - to.x}px, ${from.y - to.y}px) scale(${to.width ? from.width / to.width : 1})`;
+      return view.element.animate([{ transform: shift, transformOrigin: "0 0" }, { transform: "none", transformOrigin: "0 0" }], { duration: SLIDE_MS / speed, easing: "cubic-bezier(0.2, 0, 0, 1)" });
+    });
+    const stop = () => moves.forEach((move) => move.finish());
+    if (signal.aborted) stop();
+    else signal.addEventListener("abort", stop, { once: true });
+    await Promise.allSettled(moves.map((move) => move.finished));
+  }
+}
+
+/** Weights of exactly 0 above the diagonal and −∞ there are the mask's doing: hatch both. */
+function futureCodes({ rows, values }, tensor) {
+  if (!tensor.endsWith(".masked") && !tensor.endsWith(".weights")) return null;
+  const codes = causal(rows);
+  return codes.map((code, i) => (code && (values[i] === 0 || values[i] === -Infinity) ? code : 0));
+}
+
+/** Calls `draw(share)` each frame for `ms`; an aborted signal jumps to the end. */
+function tween(ms, signal, draw) {
+  return new Promise((resolve) => {
+    const start = performance.now();
+    let over = false;
+    const frame = (now) => {
+      if (over) return; // the abort came first and has drawn the end
+      const share = signal.aborted ? 1 : Math.min(1, (now - start) / ms);
+      draw(share);
+      over = share >= 1;
+      if (over) resolve();
+      else requestAnimationFrame(frame);
+    };
+    if (signal.aborted) {
+      draw(1);
+      resolve();
+      return;
+    }
+    signal.addEventListener("abort", () => frame(start + ms), { once: true });
+    requestAnimationFrame(frame);
+  });
+}
+
+/** The scales a figure can be read in, named. */
+export const scaleNames = () => ({ row: t("row maximum"), unit: t("0 to 1"), max: t("maximum of all"), log: t("logarithm") });

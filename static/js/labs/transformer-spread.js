@@ -1,0 +1,57 @@
+/** How one query spreads its attention, as bars; and the line from 0 to 1 that a token is drawn from. */
+
+import { entropy } from "core/arithmetic";
+import { clear, h } from "core/dom";
+import { glyphs, percent, short } from "core/format";
+import { parts, t } from "core/i18n";
+import { chip } from "labs/transformer-sentences";
+
+const UNIFORM = 0.95;
+
+/** `weights` is one row of attention, of which the first `row + 1` are visible. */
+export function spread(host, trace, { weights, row, col, onHover, onSelect }) {
+  const visible = Array.from(weights.slice(0, row + 1));
+  const { value, limit } = entropy(visible);
+  const top = Math.max(...visible, 1e-9);
+  const even = visible.length > 2 && value > UNIFORM * Math.log(visible.length);
+  clear(host,
+    h("p", { class: "caption" },
+      parts("how {token} spreads its attention · entropy {entropy} of ln {n} = {limit}", {
+        token: chip(trace.labels[row], "query"), entropy: h("strong", { class: "number" }, short(value, 3)),
+        n: String(visible.length), limit: short(Math.log(visible.length), 3),
+      }),
+      even ? ` · ${t("almost uniform")}` : limit && value < 0.1 ? ` · ${t("almost all on one token")}` : ""),
+    h("div", { class: "spread-bars", role: "list", onmouseleave: () => onHover(null) }, visible.map((weight, key) => bar(weight, key))));
+
+  function bar(weight, key) {
+    const fill = h("span", { class: "spread-fill" });
+    fill.style.setProperty("--share", String(weight / top));
+    return h("button", {
+      class: `spread-bar${key === col ? " current" : ""}`, type: "button", role: "listitem",
+      title: `${trace.labels[key]} ${short(weight)}`, "aria-label": `${trace.labels[key]} ${key}: ${short(weight)}`,
+      onmouseenter: () => onHover(key), onclick: () => onSelect(key),
+    }, h("span", { class: "spread-room" }, fill), h("span", { class: "spread-name" }, trace.labels[key]));
+  }
+}
+
+/** The unit line: each token's share is its probability, the draw is a point on it. */
+export function drawLine(host, trace, { probs, attrs }) {
+  const ids = Array.from(probs.keys()).filter((id) => probs[id] > 0);
+  const chosen = attrs.chosen ?? attrs.id;
+  clear(host,
+    h("p", { class: "caption" }, t("the line from 0 to 1: each token owns a stretch as long as its probability; the draw {u} falls into one", { u: short(attrs.draw) })),
+    h("div", { class: "draw-line" },
+      ids.map((id) => {
+        const part = h("span", { class: `draw-part${id === chosen ? " chosen" : ""}`, title: `${glyphs(trace.meta.vocab[id])} ${percent(probs[id])}` }, probs[id] > 0.03 ? glyphs(trace.meta.vocab[id]) : "");
+        part.style.flexGrow = String(probs[id]);
+        return part;
+      }),
+      marker(attrs.draw)),
+    h("p", { class: "draw-ends caption number" }, h("span", null, "0"), h("span", null, "1")));
+}
+
+function marker(u) {
+  const node = h("span", { class: "draw-mark", "aria-hidden": "true" });
+  node.style.insetInlineStart = `${100 * u}%`;
+  return node;
+}

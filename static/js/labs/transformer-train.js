@@ -1,0 +1,369 @@
+/**
+ * The train view: choose, press Play, and see loss, samples and every head's attention change.
+ * The run is in the address; all that is shown is rebuilt from its events.
+ */
+
+import { clear, h } from "core/dom";
+import { number, short, sig } from "core/format";
+import { t } from "core/i18n";
+import { control, listJobs, submit } from "core/jobs";
+import { state } from "core/view-state";
+import "elements/job-status";
+import "elements/live-chart";
+import "elements/params-form";
+import "elements/step-player";
+import "elements/token-strip";
+import { diagram, parameterCount } from "labs/transformer-diagram";
+import { Maps } from "labs/transformer-maps";
+import { Run } from "labs/transformer-run";
+import { runCard, runName } from "labs/transformer-card";
+import * as words from "labs/transformer-words";
+
+const KIND = "transformer.train";
+const ACTIVE = ["queued", "starting", "running", "paused"];
+
+export class TrainView {
+  constructor({ left, centre, right, player, data, onStep }) {
+    Object.assign(this, { left, centre, right, player, data, onStep, run: null });
+    this.#left();
+    this.#centre();
+    this.#player();
+    this.maps = new Maps({ grid: this.gridBox, large: this.largeBox, why: right.appendChild(h("div", { class: "stack why" })) });
+    state.on(["run"], () => state.get("run") && state.get("run") !== this.run?.id && this.#openId(state.get("run")));
+    state.on(["at"], () => this.#scrubbed());
+    state.on(["layer", "head"], () => this.maps.refresh());
+  }
+
+  #left() {
+    this.card = h("div", { class: "card run-card", hidden: true });
+    this.status = h("job-status");
+    this.live = h("params-form", { kind: KIND, live: true, "aria-label": t("Change while it runs") });
+    this.liveBox = h("div", { class: "stack", hidden: true }, h("h3", null, t("While it runs")), this.live);
+    this.form = h("params-form", { kind: KIND, main: "data layers heads d_model steps lr" });
+    this.form.presets = this.data.presets;
+    this.form.visible = { text: (values) => values.data === "text" };
+    this.formBox = h("details", { class: "new-run", open: true }, h("summary", { class: "overline" }, t("New run")), this.form);
+    this.history = h("div", { class: "stack", hidden: true });
+    this.left.append(this.card, this.status, this.liveBox, this.formBox, this.history);
+    this.form.addEventListener("params-ready", () => this.#preview());
+    this.form.addEventListener("params-change", () => {
+      this.form.clearProblems();
+      this.#preview();
+    });
+    this.form.addEventListener("params-submit", () => this.play());
+    this.live.addEventListener("params-live", (event) => this.#control("set", event.detail.values));
+    this.status.addEventListener("job-control", () => this.#soonActive());
+  }
+
+  #centre() {
+    this.title = h("h1", { class: "step-title" });
+    this.line = h("p", { class: "lead", "data-testid": "train-sentence" });
+    this.banner = h("div", { class: "train-banner", hidden: true });
+    this.chart = h("live-chart", { label: t("Loss by step"), name: "loss" });
+    this.chart.panels = [{ key: "loss", label: t("loss (nats a token)"), size: "large" }];
+    this.chart.series = [
+      { key: "loss", label: t("training"), panel: "loss", role: "--accent" },
+      { key: "val_loss", label: t("held out"), panel: "loss", role: "--key", mode: "points" },
+    ];
+    this.gauges = h("live-chart", { label: t("Learning rate, gradient norm and speed by step"), name: "training" });
+    this.gauges.panels = [
+      { key: "lr", label: t("learning rate"), size: "small", zero: true },
+      { key: "grad", label: t("gradient norm"), size: "small", zero: true },
+      { key: "speed", label: t("tokens/s"), size: "small", zero: true },
+    ];
+    this.gauges.series = [
+      { key: "lr", label: t("learning rate"), panel: "lr", role: "--residual" },
+      { key: "grad_norm", label: t("gradient norm"), panel: "grad", role: "--gradient" },
+      { key: "tokens_per_s", label: t("tokens/s"), panel: "speed", role: "--value" },
+    ];
+    this.charts = [this.chart, this.gauges];
+    this.chartBox = h("div", { class: "card chart-card" }, this.chart);
+    this.gaugesBox = h("div", { class: "card chart-card" }, this.gauges);
+    this.gridBox = h("div");
+    this.largeBox = h("div", { class: "maps-large" });
+    this.mapsNote = h("p", { class: "caption", "data-testid": "maps-step" });
+    this.mapsBox = h("section", { class: "card maps-card" },
+      h("div", { class: "row spread" }, h("h2", null, t("Where every head looks")), this.mapsNote),
+      h("div", { class: "maps" }, this.gridBox, this.largeBox));
+    this.samples = h("ol", { class: "samples", "data-testid": "samples" });
+    this.samplesBox = h("section", { class: "card" }, h("h2", null, t("What it writes")), this.samples);
+    this.modelBox = h("section", { class: "card model-card" });
+    this.centre.append(this.title, this.line, this.banner, this.chartBox, this.mapsBox, this.samplesBox, this.gaugesBox, this.modelBox);
+    for (const chart of this.charts) chart.addEventListener("chart-pick", (event) => this.#nearest(event.detail.step));
+  }
+
+  #player() {
+    this.playButton = h("button", { class: "button primary big play-train", type: "button", "data-testid": "play", onclick: () => this.play() }, t("Play"));
+    this.stepButton = h("button", { class: "button", type: "button", hidden: true, onclick: () => this.#control("step") }, t("One step"));
+    this.bar = h("step-player", { variant: "scrub", label: t("Snapshots of attention"), "play-word": t("Replay"), dwell: "350" });
+    this.bar.follow = true;
+    this.followButton = h("button", { class: "button small", type: "button", hidden: true, onclick: () => { this.bar.follow = true; } }, t("Follow the newest"));
+    this.bar.addEventListener("step-change", (event) => {
+      state.set({ at: event.detail.how === "follow" ? null : event.detail.id });
+      this.#drawMaps();
+    });
+    this.bar.addEventListener("follow-change", (event) => {
+      if (event.detail.follow) state.set({ at: null });
+      this.#buttons();
+    });
+    this.player.append(h("div", { class: "train-controls" }, this.playButton, this.stepButton), this.bar, this.followButton);
+  }
+
+  // ------------------------------------------------------------ which run
+
+  /** Opens the run of the address, else the one that runs, else the newest that has ended well. */
+  async open() {
+    this.chart.preload?.();
+    const { items } = await listJobs({ kind: KIND, limit: 12 }).catch(() => ({ items: [] }));
+    this.jobs = items;
+    const wanted = state.get("run");
+    const job = wanted ? items.find((one) => one.id === wanted) : items.find((one) => ACTIVE.includes(one.state)) ?? items.find((one) => one.state === "succeeded");
+    if (wanted && !job) await this.#openId(wanted);
+    else if (job) this.#adopt(job);
+    else this.#update();
+    this.#history();
+  }
+
+  async #openId(id) {
+    try {
+      const { getJob } = await import("core/jobs");
+      this.#adopt(await getJob(id));
+    } catch (problem) {
+      state.set({ run: null });
+      this.#say(t("This run can't be opened"), problem.message);
+    }
+  }
+
+  #adopt(job) {
+    this.run?.close();
+    for (const chart of this.charts) chart.reset();
+    this.maps.reset();
+    clear(this.samples);
+    this.drawn = null;
+    this.status.job = job;
+    this.status.controls = ["cancel"]; // pause, resume and step stand in the player
+    this.bar.steps = [];
+    this.bar.follow = state.get("at") === null;
+    this.run = new Run(job, {
+      onEvent: (event) => {
+        for (const chart of this.charts) chart.event(event);
+        this.status.event(event);
+        if (event.type === "frame" && event.data.name === "setup") this.#setup(event.data);
+      },
+      onChange: () => this.#update(),
+      onStatus: (status) => { this.status.connection = status; },
+    });
+    this.formBox.open = !ACTIVE.includes(job.state);
+    this.#update();
+  }
+
+  #setup(setup) {
+    for (const chart of this.charts) chart.total = setup.steps;
+    this.chart.references = [{ panel: "loss", value: setup.uniform_loss, label: t("guessing: ln {v}", { v: setup.vocab_size ?? setup.vocab.length }) }];
+    this.maps.probe = setup.probe;
+  }
+
+  #history() {
+    const others = (this.jobs ?? []).filter((job) => job.id !== this.run?.id).slice(0, 8);
+    this.history.hidden = !others.length;
+    clear(this.history, h("h3", null, t("Earlier runs")), h("ul", { class: "run-list" }, others.map((job) =>
+      h("li", null, h("button", { class: "run-link", type: "button", onclick: () => this.#choose(job) },
+        h("span", null, runName(job.params, this.data.texts)), h("span", { class: "caption" }, words.outcome(job)))))));
+  }
+
+  #choose(job) {
+    state.set({ run: job.id, at: null, trace: null, row: null, col: null, tensor: null }, { push: true });
+    if (this.run?.id !== job.id) this.#adopt(job);
+    this.#history();
+  }
+
+  // ------------------------------------------------------------ acting
+
+  /** The one big button: train, pause or resume, whatever the run needs now. */
+  async play() {
+    const now = this.run && !this.run.ended ? this.run.state : null;
+    if (now === "running") return this.#control("pause");
+    if (now === "paused") return this.#control("resume");
+    if (now) return undefined;
+    return this.#submit();
+  }
+
+  async #submit() {
+    if (this.pending) return;
+    this.pending = true;
+    this.status.pending = true;
+    this.form.clearProblems();
+    this.#buttons();
+    try {
+      const job = await submit(KIND, this.form.values);
+      this.jobs = [job, ...(this.jobs ?? [])];
+      state.set({ run: job.id, at: null, trace: null, step: null, row: null, col: null, tensor: null }, { push: true });
+      this.#adopt(job);
+      this.#history();
+    } catch (problem) {
+      this.formBox.open = true;
+      this.form.showProblems(problem);
+      this.status.pending = false;
+      if (!problem.errors?.length) this.#say(t("The run could not start"), problem.message);
+    } finally {
+      this.pending = false;
+      this.#buttons();
+    }
+  }
+
+  async #control(action, values = null) {
+    try {
+      await control(this.run.id, action, values);
+    } catch (problem) {
+      if (action === "set") this.live.showProblems(problem);
+      else this.#say(t("That was refused"), problem.message);
+    }
+  }
+
+  #soonActive() {
+    requestAnimationFrame(() => this.#buttons());
+  }
+
+  // ------------------------------------------------------------ showing
+
+  #update() {
+    const { run } = this;
+    this.#buttons();
+    const busy = Boolean(run && !run.ended);
+    if (busy !== this.busy) this.formBox.open = !busy;
+    this.busy = busy;
+    this.liveBox.hidden = !(run && ["running", "paused"].includes(run.state));
+    this.chartBox.hidden = this.gaugesBox.hidden = this.samplesBox.hidden = !run;
+    this.modelBox.hidden = Boolean(run?.snapshots.length);
+    this.mapsBox.hidden = !run?.snapshots.length;
+    if (!run) {
+      this.#intro();
+      return;
+    }
+    runCard(this.card, run, this.data.texts);
+    const { title, text } = words.running(run);
+    this.#say(title, text);
+    this.#banner();
+    if (this.bar.steps.length !== run.snapshots.length) {
+      this.bar.steps = run.snapshots.map((one) => ({ id: String(one.step), name: String(one.step), title: t("step {n}", { n: one.step }) }));
+      this.#scrubbed();
+      this.#drawMaps();
+    }
+    this.#drawSamples();
+  }
+
+  #say(title, text) {
+    if (this.title.textContent !== title) this.title.textContent = title;
+    clear(this.line, text);
+  }
+
+  #intro() {
+    const { values } = this.form;
+    const text = this.data.texts.find((one) => one.name === values.data);
+    this.#say(t("A Transformer that knows nothing yet"), text ? words.plan(values, text) : "");
+    this.card.hidden = true;
+  }
+
+  /** The model as chosen in the form: its diagram, its size, the sentence it will be watched on. */
+  #preview() {
+    const { values } = this.form;
+    const text = this.data.texts.find((one) => one.name === values.data);
+    const vocabulary = text ? text.vocabulary : new Set(values.text ?? "").size;
+    const sound = Number.isFinite(values.layers * values.heads * values.d_model) && values.d_model % values.heads === 0;
+    if (sound) {
+      const total = parameterCount(values, vocabulary);
+      this.form.note = t("{n} parameters · {steps} steps of {batch} × {block} tokens", { n: short(total, 3), steps: values.steps, batch: values.batch, block: values.block });
+      const art = h("div", { class: "model-art" });
+      diagram(art, values, vocabulary);
+      clear(this.modelBox, h("h2", null, t("The model you are about to train")), art, this.#probe(values, text));
+    }
+    if (!this.run) this.#intro();
+  }
+
+  #probe(values, text) {
+    const probe = Array.from(values.probe || text?.probe || "").slice(0, values.block);
+    if (!probe.length) return null;
+    const strip = h("token-strip", { label: t("The sentence you watch it on"), static: true });
+    strip.tokens = probe;
+    return h("div", { class: "stack" }, h("h3", null, t("The sentence you watch it on, token by token")), strip);
+  }
+
+  #banner() {
+    const { run } = this;
+    const show = run.state === "succeeded";
+    const failed = ["failed", "canceled"].includes(run.state);
+    this.banner.hidden = !show && !failed;
+    if (this.banner.dataset.for === `${run.id}/${run.state}`) return;
+    this.banner.dataset.for = `${run.id}/${run.state}`;
+    clear(this.banner,
+      failed ? h("p", { class: "notice error", "data-testid": "failure" }, run.message) : null,
+      show || run.state === "canceled" || run.end?.reason === "diverged"
+        ? h("button", { class: `button big ${show ? "primary" : ""}`, type: "button", "data-testid": "step-through", onclick: () => this.onStep(run.job) }, t("Step through its attention"))
+        : null);
+  }
+
+  #buttons() {
+    const now = this.pending ? "pending" : this.run && !this.run.ended ? this.run.state : "idle";
+    const label = { pending: t("Sending…"), queued: t("Waiting…"), starting: t("Starting…"), running: t("Pause"), paused: t("Resume"), idle: this.run ? t("Train again") : t("Play") }[now];
+    if (this.playButton.textContent !== label) this.playButton.textContent = label;
+    this.playButton.dataset.state = now;
+    this.playButton.disabled = ["pending", "queued", "starting"].includes(now);
+    this.stepButton.hidden = now !== "paused";
+    this.bar.hidden = !this.run?.snapshots.length;
+    this.followButton.hidden = this.bar.follow || now === "idle" || !this.run?.snapshots.length;
+  }
+
+  // ------------------------------------------------------------ scrubbing
+
+  #scrubbed() {
+    const at = state.get("at");
+    if (at === null || !this.run) return;
+    if (this.bar.current !== at && this.bar.steps.some((one) => one.id === at)) {
+      this.bar.follow = false;
+      this.bar.current = at;
+      this.#drawMaps();
+    }
+  }
+
+  #nearest(step) {
+    const list = this.run?.snapshots ?? [];
+    let best = 0;
+    list.forEach((one, i) => { if (Math.abs(one.step - step) < Math.abs(list[best].step - step)) best = i; });
+    if (list.length) this.bar.go(best);
+  }
+
+  async #drawMaps() {
+    const { run } = this;
+    const snapshot = run?.snapshots[this.bar.index];
+    if (!snapshot) return;
+    const newest = snapshot === run.snapshots.at(-1);
+    this.mapsNote.textContent = newest && !run.ended ? t("step {n}, the newest", { n: snapshot.step }) : t("step {n}", { n: snapshot.step });
+    for (const chart of this.charts) chart.cursor = newest ? null : snapshot.step;
+    this.#markSample(snapshot.step);
+    const turn = (this.turn = Symbol("turn"));
+    try {
+      const maps = await run.attention(snapshot);
+      if (turn === this.turn) this.maps.show(maps, snapshot.step);
+    } catch (error) {
+      if (turn === this.turn) this.mapsNote.textContent = t("The maps of step {n} could not be read.", { n: snapshot.step });
+    }
+  }
+
+  #drawSamples() {
+    const { samples, setup } = this.run;
+    const key = samples.map((one) => one.step).join();
+    if (key === this.drawn) return;
+    this.drawn = key;
+    clear(this.samples, [...samples].reverse().map((one) => h("li", { dataset: { step: one.step } },
+      h("span", { class: "caption number" }, t("step {n}", { n: one.step }), " · ", t("loss {x}", { x: short(one.loss, 3) }),
+        setup && number(one.loss) > 0.8 * setup.uniform_loss ? ` · ${t("barely trained: guessing costs {x}", { x: sig(setup.uniform_loss, 3) })}` : ""),
+      h("p", { class: "sample", dir: "auto" }, one.text))));
+    this.#markSample(this.run.snapshots[this.bar.index]?.step ?? Infinity);
+  }
+
+  #markSample(step) {
+    const items = [...this.samples.children];
+    const at = items.find((item) => Number(item.dataset.step) <= step);
+    for (const item of items) item.classList.toggle("current", item === at);
+  }
+}

@@ -1,0 +1,61 @@
+/** The Transformer lab: two modes of one page, train and step, and the tabs between them. */
+
+import { h, pageData } from "core/dom";
+import { t } from "core/i18n";
+import { getJob, listJobs } from "core/jobs";
+import { state } from "core/view-state";
+import { runCard } from "labs/transformer-card";
+import { StepView } from "labs/transformer-step";
+import { TrainView } from "labs/transformer-train";
+
+const data = pageData("lab-data");
+const places = Object.fromEntries(["left", "centre", "right", "player"].map((name) => [name, document.getElementById(`lab-${name}`)]));
+const rooms = Object.fromEntries(["train", "step"].map((mode) => [mode, Object.fromEntries(
+  Object.entries(places).map(([name, place]) => [name, place.appendChild(h("div", { class: `room room-${name}`, "data-mode": mode }))]),
+)]));
+
+const mode = () => (state.get("mode") === "step" ? "step" : "train");
+const train = new TrainView({ ...rooms.train, data, onStep: (job) => go("step", job) });
+const stepCard = rooms.step.left.appendChild(h("div", { class: "card run-card" }));
+const step = new StepView({ ...rooms.step, onTrain: () => go("train") });
+step.defaults = (run) => data.texts.find((text) => text.name === run.params.data)?.probe;
+
+function go(next, job = null) {
+  const keep = next === "step" && job ? { run: job.id, row: null, col: null } : { row: null, col: null, tensor: null };
+  state.set({ mode: next === "train" ? null : next, ...keep }, { push: true });
+}
+
+function tabs() {
+  const names = { train: t("Train"), step: t("Step through") };
+  const bar = document.getElementById("lab-modes");
+  for (const [name, label] of Object.entries(names)) {
+    bar.append(h("button", { class: "mode-tab", type: "button", role: "tab", "data-mode": name, onclick: () => go(name) }, label));
+  }
+}
+
+async function show() {
+  const now = mode();
+  for (const tab of document.querySelectorAll(".mode-tab")) tab.setAttribute("aria-selected", String(tab.dataset.mode === now));
+  for (const [name, places_] of Object.entries(rooms)) {
+    for (const room of Object.values(places_)) room.hidden = name !== now;
+  }
+  step.active = now === "step";
+  if (now === "step") await openStep();
+}
+
+/** The run to step through: the address's, else the one on the train side, else the newest that ended well. */
+async function openStep() {
+  let run = null;
+  const wanted = state.get("run");
+  if (wanted) run = train.run?.id === wanted && train.run.ended ? await getJob(wanted) : await getJob(wanted).catch(() => null);
+  else run = (await listJobs({ kind: "transformer.train", state: "succeeded", limit: 1 }).catch(() => ({ items: [] }))).items[0] ?? null;
+  stepCard.hidden = !run;
+  if (run) runCard(stepCard, { job: run, last: null, end: null, setup: null }, data.texts);
+  await step.open(run);
+}
+
+tabs();
+state.on(["mode"], show);
+state.on(["run"], () => mode() === "step" && openStep());
+await Promise.all([train.open(), show()]);
+document.documentElement.dataset.ready = "true";

@@ -1,0 +1,70 @@
+"""Fixtures for every test that needs the real parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.stack import RedisServer, Stack
+
+
+@pytest.fixture(scope="session")
+def stack() -> Iterator[Stack]:
+    """A running playground: `.url`, `.port`, `.var`, `.env`."""
+    running = Stack()
+    try:
+        running.start()
+        yield running
+    finally:
+        running.stop()
+
+
+@pytest.fixture(scope="session")
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """A private Redis on a unix socket, for tests in this process."""
+    import tempfile
+
+    folder = Path(tempfile.mkdtemp(prefix="pgr-"))
+    server = RedisServer(folder)
+    server.start()
+    yield server
+    server.stop()
+    import shutil
+
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def pipe(redis_server: RedisServer, settings: Any, tmp_path: Path) -> Iterator[RedisServer]:
+    """Settings of this process that lead to the private Redis and to a folder of the test's own."""
+    from playground import redis
+
+    settings.REDIS_URL = redis_server.url
+    settings.VAR_DIR = tmp_path
+    settings.ARTIFACTS_DIR = tmp_path / "artifacts"
+    settings.SPOOL_DIR = tmp_path / "spool"
+    redis.shared.cache_clear()
+    client = redis.shared()
+    client.flushdb()
+    yield redis_server
+    client.close()
+    redis.shared.cache_clear()
+
+
+@pytest.fixture(scope="session")
+def static_manifest() -> Iterator[Path]:
+    """Collected static files with their manifest, for pages rendered in this process."""
+    import shutil
+    import tempfile
+
+    from django.core.management import call_command
+    from django.test import override_settings
+
+    folder = Path(tempfile.mkdtemp(prefix="pgs-"))
+    with override_settings(STATIC_ROOT=folder):
+        call_command("collectstatic", "--no-input", verbosity=0)
+        yield folder
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,88 @@
+"""What the test kinds do. Only a runner imports this."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import time
+from typing import Any
+
+from compute.core.context import Context
+from compute.core.errors import UserError
+from compute.core.texts import Text
+
+
+def echo(ctx: Context) -> dict[str, Any]:
+    return {"text": ctx.params.text}
+
+
+def talk(ctx: Context) -> dict[str, Any]:
+    for step in range(ctx.params.events):
+        ctx.metric(step=step, loss=1.0 / (step + 1))
+        if ctx.params.wait_ms:
+            time.sleep(ctx.params.wait_ms / 1000)
+            ctx.tick(step)
+    return {"events": ctx.params.events}
+
+
+def train(ctx: Context) -> dict[str, Any]:
+    first, rates = 0, []
+
+    def save(step: int) -> None:
+        name = f"checkpoints/step-{step:06d}.json"
+        ctx.path(name).write_text(json.dumps({"step": step}))
+        ctx.artifact(name, type="checkpoint/json")
+
+    if ctx.resume_from is not None:
+        newest = max((ctx.resume_from / "checkpoints").glob("step-*.json"))
+        first = json.loads(newest.read_text())["step"]
+        ctx.resumed(first)
+    for step in range(first, ctx.params.steps):
+        ctx.tick(step, save=save)
+        rates.append(ctx.params.lr)
+        ctx.metric(step=step, loss=1.0 / (step + 1), lr=ctx.params.lr)
+        ctx.progress(step + 1, ctx.params.steps)
+        if step and step % ctx.params.save_every == 0:
+            save(step)
+        time.sleep(ctx.params.wait_ms / 1000)
+    ctx.path("model.bin").write_bytes(bytes(range(256)) * 4)
+    ctx.artifact("model.bin", type="application/octet-stream")
+    return {"steps": ctx.params.steps, "first": first, "lr": rates[-1] if rates else None}
+
+
+def ref(ctx: Context) -> dict[str, Any]:
+    folder = ctx.input("model")
+    found = sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
+    return {"files": found}
+
+
+def case(ctx: Context) -> dict[str, Any]:
+    name = ctx.params.case
+    if name == "nan":
+        ctx.metric(step=0, loss=math.nan, up=math.inf, down=-math.inf)
+        return {"loss": math.nan}
+    if name == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if name == "exit":
+        os._exit(3)
+    if name == "user":
+        raise UserError(Text("That is not possible.", "那不可能。"))
+    if name == "bug":
+        raise RuntimeError("a secret detail")
+    if name == "memory":
+        block = bytearray(600 * 2**20)
+        block[::4096] = b"x" * len(block[::4096])
+        time.sleep(30)
+    if name == "hang":  # one call in C that hears nothing
+        sum(range(10**12))
+    if name == "print":
+        print('{"type":"end","data":{"state":"succeeded"}}')
+        os.write(1, b'{"type":"end","data":{"state":"succeeded"}}\n')
+    if name == "file":
+        ctx.path("sub/plain.txt").write_text("0123456789")
+        ctx.artifact("sub/plain.txt", type="text/plain")
+        ctx.path("page.html").write_text("<script>alert(1)</script>")
+        ctx.artifact("page.html", type="text/html")
+    return {"pid": os.getpid()}
