@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from compute.transformer import data, schedule
@@ -30,18 +31,18 @@ def config_of(params: TrainParams, vocab: int) -> Config:
     )
 
 
-def snapshot_bytes(params: TrainParams) -> int:
-    """Size of all attention snapshots of a run: L × h × T² numbers each."""
-    tokens = len(data.probe_of(params))
+def snapshots(params: TrainParams) -> tuple[int, int]:
+    """How many attention snapshots a run stores, and the bytes of one: L × h × T² numbers."""
     count = len(schedule.snapshot_steps(params.steps, params.snapshot_every))
-    return count * params.layers * params.heads * tokens**2 * FLOAT_BYTES
+    tokens = len(data.probe_of(params))
+    return count, params.layers * params.heads * tokens**2 * FLOAT_BYTES
 
 
-def checkpoint_bytes(params: TrainParams) -> int:
-    """Size of all checkpoints of a run, optimiser state included."""
+def checkpoints(params: TrainParams) -> tuple[int, int]:
+    """How many checkpoints a run stores, and the bytes of one, optimiser state included."""
+    count = -(-params.steps // params.checkpoint_every)
     config = config_of(params, len(data.vocabulary_of(params)))
-    count = max(1, params.steps // params.checkpoint_every)
-    return count * parameter_count(config) * FLOAT_BYTES * ADAMW_COPIES
+    return count, parameter_count(config) * FLOAT_BYTES * ADAMW_COPIES
 
 
 def estimate(params: TrainParams) -> dict[str, Any]:
@@ -62,6 +63,6 @@ def estimate(params: TrainParams) -> dict[str, Any]:
         "tokens_per_step": per_step,
         "tokens_seen": per_step * params.steps,
         "passes": per_step * params.steps / max(1, train_tokens),
-        "snapshot_bytes": snapshot_bytes(params),
-        "checkpoint_bytes": checkpoint_bytes(params),
+        "snapshot_bytes": math.prod(snapshots(params)),
+        "checkpoint_bytes": math.prod(checkpoints(params)),
     }

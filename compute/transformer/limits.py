@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compute.core.errors import Problem, UserError
 from compute.core.texts import Text
 from compute.text.chars import UnseenCharacters, unseen
-from compute.transformer import data, estimate
+from compute.transformer import data, estimate, schedule
 from compute.transformer.config import nearest_d_model, nearest_heads
 
 if TYPE_CHECKING:
@@ -92,15 +92,20 @@ def _text_problems(params: TrainParams) -> list[Problem]:
 
 
 def _size_problems(params: TrainParams) -> list[Problem]:
+    snapshots, snapshot = estimate.snapshots(params)
+    checkpoints, checkpoint = estimate.checkpoints(params)
     problems = []
-    for name, size, words in (
-        ("snapshot_every", estimate.snapshot_bytes(params), TOO_MANY_SNAPSHOTS),
-        ("checkpoint_every", estimate.checkpoint_bytes(params), TOO_MANY_CHECKPOINTS),
-    ):
-        if size > DISK_LIMIT:
-            every = getattr(params, name)
-            nearest = min(params.steps, -(-every * size // DISK_LIMIT) + 1)
-            values: dict[str, Any] = {"mb": size // 10**6, "limit": DISK_LIMIT // 10**6}
-            text = words.format(nearest=nearest, **values)
-            problems.append(Problem(f"/{name}", text, [nearest]))
+    if snapshots * snapshot > DISK_LIMIT:
+        regular = max(1, DISK_LIMIT // snapshot - len(schedule.EARLY) - 1)
+        nearest = -(-params.steps // regular)
+        text = TOO_MANY_SNAPSHOTS.format(
+            mb=snapshots * snapshot // 10**6, limit=DISK_LIMIT // 10**6, nearest=nearest
+        )
+        problems.append(Problem("/snapshot_every", text, [nearest]))
+    if checkpoints * checkpoint > DISK_LIMIT:
+        nearest = params.steps // (DISK_LIMIT // checkpoint + 1) + 1
+        text = TOO_MANY_CHECKPOINTS.format(
+            mb=checkpoints * checkpoint // 10**6, limit=DISK_LIMIT // 10**6, nearest=nearest
+        )
+        problems.append(Problem("/checkpoint_every", text, [nearest]))
     return problems

@@ -149,7 +149,7 @@ class Pool:
         with self._lock:
             self._busy += 1
             while self._idle:
-                runner = self._idle.pop()
+                runner = self._idle.pop(0)  # the longest idle: it has tidied up after its last
                 if runner.alive():
                     return runner
                 runner.close()

@@ -150,11 +150,8 @@ class Supervision:
 
     def _start(self) -> None:
         job = self.job
-        T=[("start",time.perf_counter())]
         folder = artifacts.make_attempt_folder(job.pk, job.attempt)
-        T.append(("mkdir",time.perf_counter()))
         self.runner = self.pool.take()
-        T.append(("take",time.perf_counter()))
         source = self.lease.resume_from
         spec = {
             "job": job.pk,
@@ -170,12 +167,8 @@ class Supervision:
             "resume_from": source and str(artifacts.attempt_folder(job.pk, source)),
             "replay": service.live_sets(job.pk) if source else [],
         }
-        T.append(("spec",time.perf_counter()))
         self.runner.send({"spec": spec})
-        T.append(("sent",time.perf_counter()))
         self.lease.record_runner(self.runner.pid)
-        T.append(("rec",time.perf_counter()))
-        log.warning("TIMES %s", [(b[0],round(1e3*(b[1]-a[1]),1)) for a,b in zip(T,T[1:])])
         now = time.monotonic()
         self.deadline_at = now + job.deadline_s + DEADLINE_GRACE_S
         self.renew_at = now + min(1.0, settings.LEASE_S / 5)
@@ -269,7 +262,6 @@ class Supervision:
         if lines is None:
             self._runner_gone()
             return
-        log.warning("READ %s after flush %.1f", [l[:30] for l in lines], 1e3*(time.monotonic()-self.flushed))
         for line in lines:
             self._take(line)
         if self.pending:

@@ -54,14 +54,14 @@ _PLACEHOLDERS = {
 # Dates and empty names: they would change the file with every call and tell nobody anything.
 _HEADER_NOISE = re.compile(
     rb'^"(?:Project-Id-Version|Report-Msgid|POT-Creation|PO-Revision|Last-Tr|Language-Team|Generated)'
-    rb'.*\n',
+    rb".*\n",
     re.MULTILINE,
 )
 
 
 def extract_template(
     file: IO[bytes], keywords: Any, comment_tags: Any, options: Any
-) -> Iterator[tuple[int, str, Any, list[str]]]:
+) -> Iterator[tuple[int, str | tuple[str, ...], list[str], str | None]]:
     """Babel's extraction method for Django templates.
 
     Django turns a template into the Python that calls gettext; the indentation it leaves would

@@ -7,7 +7,7 @@ on pages that draw with Plotly.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from csp.constants import NONCE, NONE, SELF, UNSAFE_INLINE
 from csp.decorators import csp_update
@@ -47,5 +47,4 @@ View = TypeVar("View", bound=Callable[..., Any])
 
 def with_plotly(view: View) -> View:
     """Decorator of a page view whose page draws with Plotly."""
-    decorated: View = csp_update(_WITH_PLOTLY)(view)
-    return decorated
+    return cast(View, csp_update(_WITH_PLOTLY)(view))

@@ -80,4 +80,5 @@ def _title(file: Path) -> str:
 @lru_cache(maxsize=256)
 def _html(file: Path, _changed_ns: int) -> SafeString:
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
-    return mark_safe(markdown.render(file.read_text(encoding="utf-8")))  # noqa: S308
+    html: str = markdown.render(file.read_text(encoding="utf-8"))
+    return mark_safe(html)

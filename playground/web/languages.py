@@ -40,12 +40,13 @@ class LanguageInAddress:
         self, get_response: Callable[[HttpRequest], HttpResponse | Awaitable[HttpResponse]]
     ) -> None:
         self.get_response = get_response
-        if iscoroutinefunction(get_response):
+        self.later = iscoroutinefunction(get_response)
+        if self.later:
             markcoroutinefunction(self)
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
         code = request.GET.get("lang", "").lower()
-        if iscoroutinefunction(self):
+        if self.later:
             return self._later(request, code)
         self._activate(request, code)
         response = self.get_response(request)

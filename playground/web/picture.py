@@ -65,10 +65,7 @@ def png(width: int, rows: list[bytes]) -> bytes:
     header = struct.pack(">IIBBBBB", width, len(rows), 8, 0, 0, 0, 0)
     pixels = zlib.compress(b"".join(b"\0" + row for row in rows), 9)
     return (
-        b"\x89PNG\r\n\x1a\n"
-        + chunk(b"IHDR", header)
-        + chunk(b"IDAT", pixels)
-        + chunk(b"IEND", b"")
+        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
     )
 
 
@@ -76,9 +73,7 @@ def make(folder: Path) -> None:
     """Writes the picture and its facts. Raises FileNotFoundError when a snapshot is missing."""
     lines = (folder / "events.jsonl").read_text(encoding="utf-8").splitlines()
     events = [json.loads(line) for line in lines]
-    setup = next(
-        e["data"] for e in events if e["type"] == "frame" and e["data"]["name"] == "setup"
-    )
+    setup = next(e["data"] for e in events if e["type"] == "frame" and e["data"]["name"] == "setup")
     losses = {e["data"]["step"]: e["data"]["loss"] for e in events if e["type"] == "metric"}
     rows: list[bytes] = []
     shape: list[int] = []

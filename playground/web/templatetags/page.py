@@ -25,7 +25,7 @@ def import_map(context: dict[str, Any]) -> SafeString:
     return format_html(
         '<script type="importmap" nonce="{}">{}</script>',
         str(nonce),
-        mark_safe(text),  # noqa: S308  # JSON of our own file names, "<" escaped
+        mark_safe(text),  # JSON of our own file names, "<" escaped
     )
 
 
@@ -37,7 +37,9 @@ def module(specifier: str) -> SafeString:
     """
     path = modules.specifiers()[specifier]
     links = format_html_join(
-        "\n", '<link rel="modulepreload" href="{}">', ((url,) for url in modules.preloads(specifier))
+        "\n",
+        '<link rel="modulepreload" href="{}">',
+        ((url,) for url in modules.preloads(specifier)),
     )
     return format_html('{}\n<script type="module" src="{}"></script>', links, static(path))
 

@@ -37,12 +37,14 @@ export class MatrixView extends HTMLElement {
   #zoom = 1;
   #frame = 0;
   #stale = true;
+  #unread = true;
 
   connectedCallback() {
     if (!this.stage) this.#build();
     this.unlisten ??= onTheme(() => this.#retheme());
     this.resizer ??= new ResizeObserver(() => this.#invalidate(true));
     this.resizer.observe(this);
+    if (this.#data) this.#invalidate(true);
   }
 
   disconnectedCallback() {
@@ -94,6 +96,7 @@ export class MatrixView extends HTMLElement {
 
   set data(data) {
     if (!this.stage) this.#build();
+    if (this.#data?.ramp !== (data?.ramp ?? "sequential")) this.#theme = null;
     const sizeChanged = this.#data?.rows !== data?.rows || this.#data?.cols !== data?.cols;
     this.#data = data ? prepare(data) : null;
     this.#stale = true;
@@ -173,6 +176,8 @@ export class MatrixView extends HTMLElement {
     if (!this.#data || !this.isConnected) return;
     this.#theme ??= this.#readTheme();
     if (!this.#layout) this.#measure();
+    if (this.#unread) this.legendNode.replaceChildren(legend(this.#data, this.#theme));
+    this.#unread = false;
     if (this.#stale) {
       const ctx = prepareCanvas(this.base, this.#layout.width, this.#layout.height);
       paint.paintCells(ctx, this.#data, this.#layout, this.#theme, this.#scroll(), this.#reveal);
@@ -242,8 +247,7 @@ export class MatrixView extends HTMLElement {
         title: data.title ?? "", shape, rows: data.rowTitle ?? "", cols: data.colTitle ?? "",
       }),
     );
-    this.#theme ??= this.#readTheme();
-    this.legendNode.replaceChildren(legend(data, this.#theme));
+    this.#unread = true; // the legend needs colours, which an element outside of the page lacks
     this.#table();
   }
 

@@ -68,12 +68,17 @@ export class StepPlayer extends HTMLElement {
       this.buttons[name] = button;
     }
     this.track = h("div", { class: "player-track" });
+    this.line = h("div", { class: "player-line" }, h("span", { class: "player-fill" }), h("span", { class: "player-thumb" }));
+    this.line.addEventListener("pointerdown", (event) => this.#drag(event));
     this.slider = h("input", { class: "player-slider" });
     Object.assign(this.slider, { type: "range", min: "0", step: "1", value: "0" });
     this.slider.setAttribute("aria-label", this.getAttribute("label") ?? t("Steps"));
     this.slider.addEventListener("input", () => this.go(Number(this.slider.value)));
     this.names = h("ol", { class: "player-names" });
-    this.track.append(this.slider, this.names);
+    const named = this.getAttribute("variant") !== "scrub";
+    this.track.append(...(named ? [this.line, this.names] : [this.slider]));
+    this.resizer = new ResizeObserver(() => this.#place());
+    this.resizer.observe(this.track);
     this.append(bar, this.track, this.#speedControl());
     this.#render();
   }
@@ -264,13 +269,36 @@ export class StepPlayer extends HTMLElement {
       else button.removeAttribute("aria-current");
       item.classList.toggle("done", index < this.#index);
     });
-    this.#centreName();
+    this.#place();
   }
 
-  #centreName() {
+  /** The thumb stands over the current name, and that name in the middle when not all fit. */
+  #place() {
     const item = this.names.children[this.#index];
-    if (!item || this.names.scrollWidth <= this.names.clientWidth) return;
-    this.names.scrollTo({ left: item.offsetLeft - this.names.clientWidth / 2 + item.offsetWidth / 2 });
+    const [fill, thumb] = this.line.children;
+    thumb.hidden = !item;
+    if (!item) return;
+    const centre = item.offsetLeft + item.offsetWidth / 2;
+    this.line.style.width = `${this.names.scrollWidth}px`;
+    fill.style.width = `${centre}px`;
+    thumb.style.left = `${centre}px`;
+    const room = this.track.clientWidth;
+    if (this.names.scrollWidth > room) this.track.scrollLeft = centre - room / 2;
+  }
+
+  /** Dragging along the line picks the name beneath. */
+  #drag(event) {
+    const pickAt = ({ clientX }) => {
+      const at = [...this.names.children].findIndex((item) => clientX < item.getBoundingClientRect().right);
+      const index = at < 0 ? this.#steps.length - 1 : at;
+      if (index !== this.#index) this.go(index);
+    };
+    const stop = () => this.line.removeEventListener("pointermove", pickAt);
+    this.line.setPointerCapture(event.pointerId);
+    this.line.addEventListener("pointermove", pickAt);
+    this.line.addEventListener("pointerup", stop, { once: true });
+    this.line.addEventListener("pointercancel", stop, { once: true });
+    pickAt(event);
   }
 
   #key(event) {

@@ -75,20 +75,14 @@ def test_a_run_that_would_fill_the_disk() -> None:
         "transformer.train", **big, text=text, probe=text[:256], steps=5000, snapshot_every=10
     )
     assert problem.pointer == "/snapshot_every" and problem.nearest is not None
-    assert validate(
-        "transformer.train",
-        {
-            **big,
-            "text": text,
-            "probe": text[:256],
-            "steps": 5000,
-            "snapshot_every": problem.nearest[0],
-        },
-    )
-    (problem,) = refused(
-        "transformer.train", layers=8, d_model=512, steps=5000, checkpoint_every=100
-    )
+    fits = {"snapshot_every": problem.nearest[0], "text": text, "probe": text[:256]}
+    assert validate("transformer.train", {**big, **fits, "steps": 5000})
+    large = {"layers": 8, "d_model": 512, "steps": 5000}
+    (problem,) = refused("transformer.train", **large, checkpoint_every=100)
     assert problem.pointer == "/checkpoint_every" and problem.nearest is not None
+    assert validate("transformer.train", {**large, "checkpoint_every": problem.nearest[0]})
+    with pytest.raises(InvalidParams):
+        validate("transformer.train", {**large, "checkpoint_every": problem.nearest[0] - 1})
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,9 +21,10 @@ def _compiled() -> None:
 
 
 @pytest.fixture
-def plain_static(settings: Any) -> Iterator[None]:
+def plain_static(settings: Any, tmp_path: Path) -> Iterator[None]:
     """Static addresses without hashes, so that pages render without collectstatic."""
     settings.STORAGES = PLAIN
+    settings.STATIC_ROOT = tmp_path
     _forget()
     yield
     _forget()

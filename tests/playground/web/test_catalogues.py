@@ -42,8 +42,10 @@ def test_templates_give_their_messages_plurals_and_trimmed_blocks() -> None:
     {% plural %}
         {{ n }} runs
     {% endblocktranslate %}"""
-    found = [message for _, _, message, _ in catalogues.extract_template(BytesIO(source), {}, (), {})]
-    assert found == ["One", "Two", ("%(n)s run", "%(n)s runs")]
+    found = [
+        message for _, _, message, _ in catalogues.extract_template(BytesIO(source), {}, (), {})
+    ]
+    assert found == ["One", "Two", ("%(n)s run", "%(n)s runs", None)]
 
 
 def test_scripts_give_their_messages() -> None:

@@ -153,4 +153,8 @@ def test_the_guide_lists_and_renders_its_pages(
 
 
 def test_language_names() -> None:
-    assert [languages.html_code(code) for code in ("en", "zh-hans", "fr")] == ["en", "zh-Hans", "en"]
+    assert [languages.html_code(code) for code in ("en", "zh-hans", "fr")] == [
+        "en",
+        "zh-Hans",
+        "en",
+    ]
