@@ -6,6 +6,7 @@ import logging
 from typing import Any
 
 
+from django.core.exceptions import RequestDataTooBig
 from django.db import Error as DatabaseError
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja import NinjaAPI
@@ -54,6 +55,8 @@ def _translate(error: Exception) -> ApiProblem:
         return ApiProblem("not_ended", state=str(error))
     if isinstance(error, NotSignedIn):
         return ApiProblem("not_signed_in")
+    if isinstance(error, RequestDataTooBig):
+        return ApiProblem("too_large")
     if isinstance(error, Http404):
         return ApiProblem("not_found")
     if isinstance(error, HttpError):

@@ -271,7 +271,7 @@ def from_validation(found: list[dict[str, Any]]) -> ApiProblem:
         kind, message = item.get("type", ""), str(item.get("msg", ""))
         words = {"missing": MISSING, "extra_forbidden": UNKNOWN}.get(kind)
         text = words or Text(f"{message.rstrip('.')}.", NOT_VALID.zh)
-        errors.append(Problem("/" + "/".join(parts), text))
+        errors.append(Problem("".join(f"/{part}" for part in parts), text))
     return ApiProblem("invalid_request", errors=errors)
 
 

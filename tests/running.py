@@ -40,8 +40,15 @@ class Up:
 
     def _read(self) -> None:
         assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self.said.append(line.rstrip())
+        with self.process.stdout as lines:
+            for line in lines:
+                self.said.append(line.rstrip())
+
+    def exit_code(self) -> int:
+        """Of a start that ends by itself."""
+        code = self.process.wait(timeout=30)
+        self._reader.join(timeout=5)
+        return code
 
     def wait_for(self, words: str, timeout_s: float = 60) -> str:
         until = time.monotonic() + timeout_s

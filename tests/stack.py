@@ -91,18 +91,17 @@ class Stack:
 
     def start(self) -> None:
         self.redis.start()
-        self.manage("migrate", "--verbosity", "0")
-        for name in ("dispatcher", "worker-interactive", "worker-training", "web"):
-            self.start_part(name)
-        # Beside the start of the others: pages need it, the pipe doesn't.
-        self.manage("collectstatic", "--no-input", "--verbosity", "0")
-        self.restart_web_if_it_lacks_static()
+        ready = [
+            self._manage("migrate", "--verbosity", "0"),
+            self._manage("collectstatic", "--no-input", "--verbosity", "0"),
+        ]
+        for part in ("dispatcher", "worker-interactive", "worker-training"):
+            self.start_part(part)  # each waits for the tables by itself
+        for process in ready:
+            said = process.communicate()[0]
+            assert process.returncode == 0, said
+        self.start_part("web")  # WhiteNoise lists the static files once, at its start
         self.wait_until_healthy()
-
-    def restart_web_if_it_lacks_static(self) -> None:
-        """WhiteNoise lists its files once, at the start."""
-        self.stop_part("web")
-        self.start_part("web")
 
     def command(self, name: str) -> list[str]:
         python = sys.executable
@@ -138,13 +137,11 @@ class Stack:
         process.wait(timeout_s)
         return time.monotonic() - started
 
-    def manage(self, *arguments: str) -> str:
-        done = subprocess.run(
+    def _manage(self, *arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
             [sys.executable, str(ROOT / "manage.py"), *arguments],
-            env=self.env, cwd=ROOT, capture_output=True, text=True, check=False,
+            env=self.env, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
 
     def health(self) -> tuple[int, dict[str, Any]]:
         try:
@@ -171,10 +168,14 @@ class Stack:
         return self.log.read_text(errors="replace")[-6000:] if self.log.exists() else ""
 
     def stop(self) -> None:
-        for name in reversed(list(self.parts)):
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.stop_part(name)
         for process in self.parts.values():
-            process.kill()
+            process.terminate()
+        for process in self.parts.values():
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self.parts.clear()
         self.redis.stop()
         shutil.rmtree(self.var, ignore_errors=True)

@@ -103,7 +103,7 @@ def _size_problems(params: TrainParams) -> list[Problem]:
         )
         problems.append(Problem("/snapshot_every", text, [nearest]))
     if checkpoints * checkpoint > DISK_LIMIT:
-        nearest = params.steps // (DISK_LIMIT // checkpoint + 1) + 1
+        nearest = -(-params.steps // max(1, DISK_LIMIT // checkpoint))
         text = TOO_MANY_CHECKPOINTS.format(
             mb=checkpoints * checkpoint // 10**6, limit=DISK_LIMIT // 10**6, nearest=nearest
         )

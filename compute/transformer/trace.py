@@ -49,7 +49,7 @@ def forward(model: Transformer, ids: list[int]) -> dict[str, Tensor]:
     kept: dict[str, Tensor] = {}
 
     def keep(name: str, tensor: Tensor) -> None:
-        kept[name] = tensor[0].cpu()
+        kept[name] = tensor[0].detach().cpu()
 
     model(torch.tensor([ids], device=model.unembed.weight.device), keep)
     kept["probs"] = torch.softmax(kept["logits"], dim=-1)  # (T, V)

@@ -183,15 +183,7 @@ class Trainer:
         self.start()
         try:
             while self.step < self.params.steps and not self.stopped:
-                asked = time.perf_counter()
-                changed = self.ctx.tick(self.step, save=self.save_checkpoint)
-                if "lr" in changed:
-                    self.set_lr(changed["lr"])
-                began = time.perf_counter()
-                if began - asked > PAUSE_S:
-                    self.times.clear()  # a pause's length is no part of tokens/s
-                self.update()
-                self.busy_s += time.perf_counter() - began
+                self.advance()
         except (Canceled, DeadlineExceeded):
             self.save_model(self.step, self.model.state_dict())
             raise
@@ -214,6 +206,18 @@ class Trainer:
         }
 
     # One step
+
+    def advance(self) -> None:
+        """Hear what people want, then do one update. Raises Canceled, DeadlineExceeded, Diverged."""
+        asked = time.perf_counter()
+        changed = self.ctx.tick(self.step, save=self.save_checkpoint)
+        if "lr" in changed:
+            self.set_lr(changed["lr"])
+        began = time.perf_counter()
+        if began - asked > PAUSE_S:
+            self.times.clear()  # a pause's length is no part of tokens/s
+        self.update()
+        self.busy_s += time.perf_counter() - began
 
     def set_lr(self, peak: float) -> None:
         """Move the schedule's peak; warm-up and cosine go on from where they are."""

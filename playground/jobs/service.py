@@ -159,6 +159,7 @@ def close_log(job: Job) -> None:
         log.warning("job %s: its log is closed later: %s", job.pk, error)
         return
     Job.objects.filter(pk=job.pk).update(log_closed=True)
+    job.log_closed = True
 
 
 def _log_has_end(job_id: str) -> bool:

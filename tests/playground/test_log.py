@@ -34,7 +34,7 @@ def test_job_ids_sort_by_time_and_are_safe() -> None:
     assert [i[:9] for i in made] == sorted(i[:9] for i in made)
 
 
-@pytest.mark.parametrize("text", ["", "x" * 20, "../../../../etc/pass", "01M8Q9QPFJ682T9YHG36", 3])
+@pytest.mark.parametrize("text", ["", "u" * 20, "x" * 21, "../../../../etc/pass", "01M8Q9QPFJ682T9YHG36", 3])
 def test_not_a_job_id(text: object) -> None:
     assert not ids.is_job_id(text)
 
@@ -84,10 +84,11 @@ def test_a_writer_that_was_given_up_writes_into_nothing(pipe: RedisServer) -> No
 
     stream.append_outside(JOB, 1, ("state", {"state": "queued", "attempt": 2}))
 
-    late = [line(1, 3)]
+    late = [line(1, 3)]  # its first write after it wakes
     lost.append(late)
     with pytest.raises(stream.Stale):
         its_stream.send(late)
+    lost.close()
     fence = f"1-{2 + spool.FENCE_STEP + 1}"
     assert [e.id for e in spool.read(JOB, "0-0", 9)] == ["1-1", "1-2", fence]
     assert stream.last_id(client, JOB) == fence

@@ -30,7 +30,7 @@ import { onTheme } from "core/theme";
 import { ChartData, thin } from "elements/chart-data";
 import { buildLayout, buildTrace } from "elements/chart-layout";
 
-const LEAST_PAUSE_MS = 200;
+const LEAST_PAUSE_MS = 350;
 const SHARE_OF_TIME = 10; // pause at least this many times as long as the last drawing took
 const TABLE_ROWS = 100;
 const TABLE_PAUSE_MS = 1000;

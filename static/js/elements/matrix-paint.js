@@ -21,7 +21,8 @@ export function layout(ctx, m, { width, height, zoom = 1, maxCell = 26, minCell 
   const rowWidth = Math.min(widest(m.rowLabels), 84);
   const colWidth = Math.min(widest(m.colLabels), 84);
   const left = m.rowLabels.length ? Math.ceil(rowWidth) + 10 : 2;
-  const short = colWidth <= 14;
+  const counted = m.colLabels.length > 0 && m.colLabels.every((text) => /^\d{1,4}$/.test(text));
+  const short = colWidth <= 14 || counted; // numbers stay upright and are thinned to round steps
   const top = !m.colLabels.length ? 2 : short ? LABEL + 8 : Math.ceil(colWidth * RISE) + 14;
   const right = m.colLabels.length && !short ? Math.ceil(colWidth * RISE * 0.7) : 2;
   const roomX = Math.max(40, width - left - right);
@@ -41,8 +42,15 @@ export function layout(ctx, m, { width, height, zoom = 1, maxCell = 26, minCell 
     viewW: Math.min(contentW, roomX),
     viewH: Math.min(contentH, roomY),
     rowStep: Math.max(1, Math.ceil((LABEL + 1) / cellH)),
-    colStep: Math.max(1, Math.ceil((short ? LABEL - 1 : LABEL + 3) / cellW)),
+    colStep: counted ? roundStep(colWidth + 6, cellW) : Math.max(1, Math.ceil((short ? LABEL - 1 : LABEL + 3) / cellW)),
   };
+}
+
+/** The smallest of 1, 2, 5, 10, 20, 50 … columns that leaves `room` px for each label. */
+function roundStep(room, cellW) {
+  for (let power = 1; ; power *= 10) {
+    for (const step of [power, 2 * power, 5 * power]) if (step * cellW >= room) return step;
+  }
 }
 
 let fonts = null;

@@ -47,18 +47,19 @@ export class Board {
     const key = `${one.tensor}/${own}`;
     const matrix = await trace.matrix(one.tensor, own);
     const [rows, cols] = [AXES[one.rows], AXES[one.cols]];
-    const tall = { stack: count > 2 ? 170 : 250, side: 420, columns: 330, heads: 220 }[layout];
+    const tall = { stack: count > 2 ? 140 : 220, side: 420, columns: 330, heads: 220 }[layout];
     const data = {
       ...matrix,
       title: one.title, ramp: one.ramp, groups: one.groups, square: one.square, maxCell: one.maxCell,
-      maxHeight: one.maxHeight ?? Math.max(tall, Math.min(420, matrix.rows * 4 + 40)),
+      maxHeight: one.maxHeight ?? Math.max(tall, Math.min(420, matrix.rows * 4 + 30)),
       codes: one.heads && one.cols === "key" ? futureCodes(matrix, one.tensor) : null,
       rowLabels: rows.labels(trace, matrix.rows), colLabels: cols.labels(trace, matrix.cols),
       rowTitle: rows.title(), colTitle: cols.title(), rowRole: one.rowRole ?? rows.role, colRole: cols.role,
       scale: isDiverging(one.ramp) && scale === "unit" ? "max" : scale,
       legend: one.quiet ? "axes" : undefined,
     };
-    return { key, side, one, head: own, data, element: this.pool.get(key) ?? this.#element(one.tensor, own) };
+    const quiet = one.quiet || (layout === "stack" && side === "before" && count > 2);
+    return { key, side, one, quiet, head: own, data, element: this.pool.get(key) ?? this.#element(one.tensor, own) };
   }
 
   #element(tensor, head) {
@@ -70,13 +71,15 @@ export class Board {
   }
 
   #arrange() {
-    const card = (view) => h("div", { class: `card figure-card${view.one.slim ? " slim" : ""}${view.one.quiet ? " quiet" : ""}` }, view.element);
+    const weight = (view) => Math.max(16, Math.min(64, view.data.cols));
+    const card = (view) => grow(weight(view), "div", { class: `card figure-card${view.one.slim ? " slim" : ""}${view.quiet ? " quiet" : ""}` }, view.element);
+    const total = (side) => this.views.filter((view) => view.side === side).reduce((sum, view) => sum + weight(view), 0);
     const of = (side) => this.views.filter((view) => view.side === side).map(card);
     const before = of("before");
     clear(this.host,
-      before.length ? h("div", { class: `figure-side${this.spec.before.some((one) => one.slim) ? " with-slim" : ""}` }, before) : null,
+      before.length ? grow(total("before"), "div", { class: `figure-side${this.spec.before.some((one) => one.slim) ? " with-slim" : ""}` }, before) : null,
       this.spec.op ? h("div", { class: "figure-op" }, h("span", null, this.spec.op), h("span", { class: "figure-arrow", "aria-hidden": "true" })) : null,
-      h("div", { class: "figure-side after" }, of("after")));
+      grow(total("after"), "div", { class: "figure-side after" }, of("after")));
     this.host.className = `figure ${this.spec.layout}`;
   }
 
@@ -107,15 +110,23 @@ export class Board {
     return { tensor: view.one.tensor, head: view.head, row, col };
   }
 
-  /** Locks a cell (or none) and lights what belongs to `active` in every other matrix. */
+  /**
+   * Locks a cell (or none) and lights what belongs to `active` in every other matrix. With nothing
+   * active, the cell that the sentence talks about is outlined.
+   */
   highlight({ locked, active }) {
-    const holder = this.find(active);
-    const links = holder?.side === "after" ? this.spec.links(active) : [];
+    const shown = active ?? this.telling();
+    const holder = this.find(shown);
+    const links = holder?.side === "after" ? this.spec.links(shown) : [];
     const before = this.views.filter((view) => view.side === "before");
     for (const view of this.views) {
       const index = before.indexOf(view);
-      const same = holder && view !== holder && view.side === "after" && view.data.rows === holder.data.rows;
-      view.element.marks = index >= 0 ? links[index] ?? [] : same ? [{ row: active.row, role: view.data.rowRole }] : [];
+      const same = view.side === "after" && holder?.side === "after" && view.data.rows === holder.data.rows;
+      let marks = [];
+      if (index >= 0) marks = links[index] ?? [];
+      else if (view === holder && !active) marks = [{ row: shown.row, col: shown.col, rowRole: view.data.rowRole, colRole: view.data.colRole, role: "accent" }];
+      else if (view !== holder && same && view.data.rows > 1) marks = [{ row: shown.row, role: view.data.rowRole }];
+      view.element.marks = marks;
       const own = locked && this.find(locked) === view ? locked : null;
       const now = view.element.selected;
       if (now?.row !== own?.row || now?.col !== own?.col) view.element.selected = own;
@@ -156,6 +167,13 @@ export class Board {
     else signal.addEventListener("abort", stop, { once: true });
     await Promise.allSettled(moves.map((move) => move.finished));
   }
+}
+
+/** An element that takes its share of the room by the columns it has to show. */
+function grow(weight, ...made) {
+  const node = h(...made);
+  node.style.setProperty("--weight", String(weight));
+  return node;
 }
 
 /** Weights of exactly 0 above the diagonal and −∞ there are the mask's doing: hatch both. */

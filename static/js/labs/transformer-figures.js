@@ -29,7 +29,7 @@ export const NAMES = {
   softmax: () => t("Softmax"), weighted: () => "· V", concat: () => t("Concat"), project: () => "W_O",
   residual1: () => t("Add"), norm2: () => t("Norm"), "ffn.up": () => "FFN ↑", "ffn.act": () => "GELU",
   "ffn.down": () => "FFN ↓", residual2: () => t("Add"), final_norm: () => t("Norm"),
-  logits: () => t("Logits"), probabilities: () => t("Softmax"), temperature: () => t("÷ T"), filter: () => "top-k/p",
+  logits: () => t("Logits"), probabilities: () => t("Chances"), temperature: () => t("÷ T"), filter: () => "top-k/p",
   sample: () => t("Draw"),
 };
 
@@ -37,7 +37,7 @@ const wide = { square: false, maxCell: 22, ramp: "diverging" };
 const flat = (tensor, title, more = {}) => ({ tensor, title, rows: "token", cols: "feature", ...wide, ...more });
 const square = (tensor, title, ramp = "diverging") => ({ tensor, title, rows: "query", cols: "key", ramp, heads: true });
 const slim = (tensor, title, role, rows = "token") => ({ tensor, title, rows, cols: "headFeature", rowRole: role, ...wide, heads: true });
-const column = (tensor, title) => ({ tensor, title, rows: "token", cols: "single", ...wide, slim: true });
+const column = (tensor, title) => ({ tensor, title, rows: "token", cols: "single", ...wide, slim: true, quiet: true });
 const vocab = (tensor, title, ramp = "diverging") => ({ tensor, title, rows: "token", cols: "vocab", ...wide, ramp });
 
 const same = (cell) => [{ row: cell.row, col: cell.col, cell: true, role: "accent" }];

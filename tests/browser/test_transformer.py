@@ -1,0 +1,350 @@
+"""The Transformer lab as a person uses it: press Play, see the loss fall, reload, step through."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from playwright.sync_api import Page, expect
+from safetensors.torch import load_file
+
+from tests.browser import runs
+from tests.browser.conftest import OpenPage
+from tests.stack import Stack
+
+PATIENCE_MS = 180_000
+HOSTILE = '"><img src=x onerror=alert(1)> a<b<c'
+
+
+@pytest.fixture(scope="module")
+def model(stack: Stack) -> str:
+    """A tiny model trained on hostile characters too, so that they are tokens of its own."""
+    text = ("The cat sat on the mat. " + HOSTILE + "\tnew\nline  two ") * 30
+    job = runs.submit(
+        stack.url,
+        "transformer.train",
+        {**runs.TINY, "data": "text", "text": text, "probe": "The cat"},
+    )
+    row = runs.wait(stack.url, job)
+    assert row["state"] == "succeeded", row["message"]
+    return job
+
+
+def loss_of(page: Page) -> float:
+    title = page.locator(".room-centre:not([hidden]) h1").inner_text()
+    found = re.search(r"(?:loss|损失)\D*([\d.]+)\s*$", title)
+    return float(found[1]) if found else float("nan")
+
+
+def fill_form(page: Page, values: dict[str, Any]) -> None:
+    page.evaluate(
+        "(values) => { document.querySelector('.new-run params-form').values = values; }", values
+    )
+
+
+def opened_step(open_page: OpenPage, model: str, extra: str = "", **options: Any) -> Page:
+    page = open_page(f"/labs/transformer?mode=step&run={model}{extra}", **options)
+    expect(page.locator("[data-testid=sentence]")).not_to_be_empty()
+    expect(page.locator(".figure matrix-view").first).to_be_visible()
+    return page
+
+
+def test_play_reload_end_and_step_through(
+    open_page: OpenPage, stack: Stack, tmp_path: Path
+) -> None:
+    page = open_page("/labs/transformer")
+    # Something real is drawn before anything was asked for.
+    expect(page.locator(".room-centre:not([hidden]) h1")).not_to_be_empty()
+    expect(page.locator(".diagram, .chart-card:not([hidden])").first).to_be_visible()
+    fill_form(page, {**runs.TINY, "steps": 250})
+    page.get_by_test_id("play").click()
+    page.wait_for_function(
+        "() => /\\d/.test(document.querySelector('[data-mode=train].room-centre h1').textContent)",
+        timeout=PATIENCE_MS,
+    )
+    first = loss_of(page)
+    page.wait_for_function(
+        "() => Number(document.querySelector('.run-facts dd').textContent) < 3.6",
+        timeout=PATIENCE_MS,
+    )
+    # A reload in the middle loses nothing: the curve starts at step 1 again.
+    run = page.evaluate("() => new URL(location.href).searchParams.get('run')")
+    page.reload()
+    page.wait_for_function("() => document.documentElement.dataset.ready === 'true'")
+    expect(page.locator(".head-thumb").first).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.get_by_test_id("step-through")).to_be_visible(timeout=PATIENCE_MS)
+    row = runs.wait(stack.url, run)
+    assert row["state"] == "succeeded"
+    assert row["result"]["loss"] < first or first != first
+    events = runs.call(f"{stack.url}/api/v1/jobs/{run}/events?limit=5000")["items"]
+    steps = [e["data"]["step"] for e in events if e["type"] == "metric"]
+    assert steps == list(range(1, 251))
+
+    page.get_by_test_id("step-through").click()
+    expect(page.locator(".room-centre[data-mode=step] .figure matrix-view").first).to_be_visible()
+    trace = page.evaluate(
+        """async () => {
+          const { state } = await import("core/view-state");
+          while (!state.get("trace")) await new Promise((go) => setTimeout(go, 50));
+          return state.get("trace");
+        }"""
+    )
+    compare_cell(page, stack, run, trace, tmp_path)
+
+
+def compare_cell(page: Page, stack: Stack, run: str, trace: str, folder: Path) -> None:
+    """One score's arithmetic on the page against torch, from the downloaded artifacts."""
+    weights = load_file(runs.artifact(stack.url, run, "model.safetensors", folder))
+    tensors = load_file(runs.artifact(stack.url, trace, "tensors.safetensors", folder))
+    layer, head, row, col = 1, 1, 6, 2
+    page.goto(
+        f"{stack.url}/labs/transformer?mode=step&run={run}&trace={trace}"
+        f"&step=scores&layer={layer}&head={head}&row={row}&col={col}"
+    )
+    expect(page.get_by_test_id("arithmetic")).to_contain_text("q · k =")
+    x = tensors[f"blocks.{layer}.norm1.out"].double()
+    name = f"blocks.{layer}.attn."
+    dk = x.shape[1] // 2
+    mine = slice(head * dk, (head + 1) * dk)
+    q, k = (
+        torch.nn.functional.linear(
+            x, weights[f"{name}{n}.weight"].double(), weights[f"{name}{n}.bias"].double()
+        )[:, mine]
+        for n in "qk"
+    )
+    want = float(q[row] @ k[col])
+    shown = page.get_by_test_id("cell-value").inner_text().replace("−", "-")
+    assert float(shown) == pytest.approx(want, rel=2e-3, abs=1e-4)
+    lines = page.get_by_test_id("arithmetic").inner_text().replace("−", "-").splitlines()
+    assert float(lines[-1].removeprefix("= ")) == pytest.approx(want, rel=2e-3, abs=1e-4)
+    first = re.match(r"q · k = \(?(-?[\de.-]+)\)?·\(?(-?[\de.-]+)\)?", lines[0])
+    assert first is not None
+    assert float(first[1]) == pytest.approx(float(q[row, 0]), rel=1e-2, abs=1e-4)
+    assert float(first[2]) == pytest.approx(float(k[col, 0]), rel=1e-2, abs=1e-4)
+
+    page.get_by_test_id("check").click()
+    checked = page.get_by_test_id("check-value")
+    expect(checked).to_be_visible(timeout=60_000)
+    assert float(checked.inner_text().replace("−", "-")) == pytest.approx(want, rel=1e-4)
+    expect(page.get_by_test_id("check-result")).to_contain_text("torch agrees")
+
+
+STAGES = (
+    "embed.token embed.position embed.sum norm1 qkv scores scale mask softmax weighted concat "
+    "project residual1 norm2 ffn.up ffn.act ffn.down residual2 final_norm logits probabilities "
+    "temperature filter sample"
+).split()
+
+
+def test_every_stage_recomputes_its_number(open_page: OpenPage, model: str) -> None:
+    """The page's own arithmetic gives what the model computed, in every stage and tensor."""
+    page = opened_step(open_page, model)
+    found = page.evaluate(
+        """async () => {
+          const { state } = await import("core/view-state");
+          const { TraceData } = await import("labs/transformer-trace");
+          const { explain } = await import("labs/transformer-explain");
+          const trace = await TraceData.load(state.get("trace"));
+          const out = [];
+          for (const step of trace.steps) for (const tensor of step.outputs) {
+            const shape = trace.file.shape(tensor);
+            const wide = trace.isWide(tensor);
+            const head = shape.length === 3 ? 1 : null;
+            const row = wide ? 0 : 4;
+            const col = shape.length === 1 && !wide ? 0 : 3;
+            const told = await explain(trace, { tensor, head, row, col });
+            out.push([step.stage, tensor, told.value, told.shown, told.lines.length]);
+          }
+          return out;
+        }"""
+    )
+    assert {stage for stage, *_ in found} == set(STAGES) - {"sample"}
+    for stage, tensor, value, shown, lines in found:
+        assert lines > 0, (stage, tensor)
+        assert value == pytest.approx(shown, rel=1e-4, abs=1e-5), (stage, tensor)
+
+
+def test_hostile_text_is_literal_everywhere(open_page: OpenPage, model: str) -> None:
+    page = opened_step(open_page, model)
+    text = page.locator("#trace-text")
+    text.fill(HOSTILE[:31])
+    page.get_by_role("button", name="Step through this text").click()
+    expect(page.locator(".next-line, [data-testid=sentence]").first).to_be_visible()
+    page.wait_for_function(
+        "(text) => document.querySelector('#trace-text').value === text", arg=HOSTILE[:31]
+    )
+    for stage in ("softmax", "probabilities", "sample"):
+        page.locator(".player-name").nth(STAGES.index(stage)).click()
+        expect(page.locator(".player-name[aria-current=step]")).to_be_visible()
+        page.locator(".matrix-table > summary").last.click()
+        expect(page.locator(".matrix-table[open] table").last).to_be_visible()
+    assert page.locator("main img").count() == 0
+    # White space has visible glyphs, and repeated tokens keep their own rows.
+    text.fill("a a\ta\na")
+    page.get_by_role("button", name="Step through this text").click()
+    page.locator(".player-name").nth(STAGES.index("softmax")).click()
+    names = page.locator(".spread-name")
+    expect(names).to_have_count(7)
+    assert names.all_inner_texts() == ["a", "␣", "a", "⇥", "a", "↵", "a"]
+
+
+def test_unseen_and_overlong_text_is_stopped_before_it_is_sent(
+    open_page: OpenPage, model: str
+) -> None:
+    page = opened_step(open_page, model)
+    text, button = (
+        page.locator("#trace-text"),
+        page.locator(".room-left:not([hidden]) form button[type=submit]"),
+    )
+    text.fill("The 汉 cat?")
+    expect(page.locator("#trace-unseen")).to_contain_text("汉")
+    assert page.locator(".trace-marked mark").all_inner_texts() == ["汉", "?"]
+    expect(button).to_be_disabled()
+    page.get_by_role("button", name="Take them out").click()
+    expect(text).to_have_value("The  cat")
+    expect(button).to_be_enabled()
+    text.fill("cat " * 8)
+    expect(page.locator("#trace-count")).to_have_text("32 tokens of 32")
+    expect(button).to_be_enabled()
+    text.fill("cat " * 8 + "c")
+    expect(button).to_be_disabled()
+    expect(page.locator("#trace-unseen")).to_contain_text("33")
+
+
+def test_keyboard_only(open_page: OpenPage, model: str) -> None:
+    page = opened_step(open_page, model, "&step=scores")
+    page.locator("body").press("ArrowRight")
+    current = page.locator(".player-name[aria-current=step]")
+    expect(current).to_have_text("÷√d_k")
+    page.locator("body").press("Home")
+    expect(current).to_have_text("Token")
+    page.locator("body").press("End")
+    expect(current).to_have_text("Draw")
+    page.locator("body").press(" ")
+    expect(page.locator(".room-player:not([hidden]) .player-play")).to_contain_text("Pause")
+    page.locator("body").press(" ")
+    expect(page.locator(".room-player:not([hidden]) .player-play")).to_contain_text("Play")
+    page.locator(".player-name").nth(STAGES.index("softmax")).press("Enter")
+    stage = page.locator(".figure .after .matrix-stage")
+    stage.focus()
+    for key in ("ArrowDown", "ArrowDown", "ArrowRight", "Enter"):
+        stage.press(key)
+    expect(page.get_by_test_id("cell-value")).to_be_visible()
+    page.wait_for_function("() => /row=2&col=1|col=1&row=2/.test(location.search)")
+    expect(page.get_by_test_id("arithmetic")).to_contain_text("exp(")
+    # Following an operand walks back to where it was made, and Esc unlocks.
+    page.locator(".why-source").first.press("Enter")
+    expect(current).to_have_text("Mask")
+    page.keyboard.press("Escape")
+    expect(page.locator(".why-guide:visible")).to_be_visible()
+    page.wait_for_function("() => !location.search.includes('row=')")
+
+
+def test_hover_previews_and_click_locks(open_page: OpenPage, model: str) -> None:
+    page = opened_step(open_page, model, "&step=softmax")
+    view = page.locator(".figure .after matrix-view")
+    box = view.locator(".matrix-scroll").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 6, box["y"] + box["height"] - 6)
+    expect(page.get_by_test_id("cell-value")).to_be_visible()
+    page.mouse.move(5, 5)
+    expect(page.locator(".why-guide:visible")).to_be_visible()
+    page.mouse.click(box["x"] + 6, box["y"] + box["height"] - 6)
+    page.mouse.move(5, 5)
+    expect(page.get_by_test_id("cell-value")).to_be_visible()
+    page.wait_for_function("() => location.search.includes('row=')")
+    page.reload()
+    expect(page.get_by_test_id("cell-value")).to_be_visible()
+    page.mouse.click(box["x"] + 6, box["y"] + box["height"] - 6)
+    page.mouse.move(5, 5)
+    expect(page.locator(".why-guide:visible")).to_be_visible()
+
+
+def test_temperature_top_k_and_writing_on(open_page: OpenPage, model: str) -> None:
+    page = opened_step(open_page, model)
+    bars = page.locator(".next-bar")
+    expect(bars.first).to_be_visible()
+    page.locator("[data-knob=top_k]").fill("2")
+    expect(page.locator(".next-bar.cut")).to_have_count(6)
+    page.locator("[data-knob=temperature]").fill("0")
+    expect(page.get_by_test_id("drawn")).to_contain_text("greedy")
+    expect(page.locator(".next-bar.chosen")).to_have_count(1)
+    page.get_by_role("button", name="Write on").click()
+    expect(page.get_by_role("button", name="Step through what it wrote")).to_be_visible(
+        timeout=60_000
+    )
+    assert len(page.locator(".next-text").inner_text()) > 20
+
+
+def test_a_run_that_diverges_says_so_in_place(open_page: OpenPage) -> None:
+    page = open_page("/labs/transformer")
+    fill_form(page, {**runs.TINY, "lr": 10, "steps": 400, "warmup": 0, "clip": 0})
+    page.get_by_test_id("play").click()
+    expect(page.get_by_test_id("failure")).to_contain_text("diverged", timeout=PATIENCE_MS)
+    expect(page.locator(".room-centre:not([hidden]) h1")).to_contain_text("diverged at step")
+    form = page.evaluate("() => document.querySelector('.new-run params-form').values.lr")
+    assert form == 10  # the input is kept
+
+
+def test_indivisible_heads_are_refused_with_the_nearest(open_page: OpenPage) -> None:
+    page = open_page("/labs/transformer")
+    fill_form(page, {**runs.TINY, "d_model": 100, "heads": 8})
+    page.get_by_test_id("play").click()
+    problems = page.locator(".new-run .field-problem:visible")
+    expect(problems.first).to_be_visible()
+    assert "104" in page.locator(".new-run").inner_text()
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize("lang", ["en", "zh-hans"])
+def test_both_languages_at_phone_and_desk_width(
+    open_page: OpenPage, model: str, width: int, lang: str
+) -> None:
+    height = 844 if width == 390 else 900
+    page = opened_step(open_page, model, f"&lang={lang}", width=width, height=height)
+    expect(page.locator("html")).to_have_attribute("lang", "zh-Hans" if lang == "zh-hans" else "en")
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+    expect(page.locator(".room-player:not([hidden]) .player-play")).to_be_in_viewport()
+    legend = page.locator(".figure .after .matrix-legend").first
+    expect(legend).to_contain_text("查询" if lang == "zh-hans" else "query (looks)")
+    page.goto(page.url.replace("mode=step", "mode=train"))
+    page.wait_for_function("() => document.documentElement.dataset.ready === 'true'")
+    expect(page.get_by_test_id("play")).to_be_in_viewport()
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+
+
+def test_all_heads_of_a_layer_paint_quickly(open_page: OpenPage, model: str) -> None:
+    """T = 64, 12 heads, from data to pixels: measured here, judged by the benchmark."""
+    page = opened_step(open_page, model)
+    took = page.evaluate(
+        """async () => {
+          await import("elements/matrix-view");
+          const host = document.createElement("div");
+          host.style.width = "1200px";
+          document.querySelector(".figure").append(host);
+          const n = 64;
+          const labels = Array.from({ length: n }, (_, i) => String(i));
+          const values = Float32Array.from({ length: n * n }, Math.random);
+          const start = performance.now();
+          const views = Array.from({ length: 12 }, () => document.createElement("matrix-view"));
+          let painted = 0;
+          const done = new Promise((resolve) => host.addEventListener("matrix-painted", () => {
+            painted += 1;
+            if (painted === 12) resolve();
+          }));
+          for (const view of views) {
+            view.data = { rows: n, cols: n, values, ramp: "attention", rowLabels: labels, colLabels: labels };
+            host.append(view);
+          }
+          await done;
+          const paint = performance.now() - start;
+          const from = performance.now();
+          for (let i = 0; i < 60; i += 1) views[0].marks = [{ row: i, col: i, role: "accent" }];
+          host.remove();
+          return { paint, hover: (performance.now() - from) / 60 };
+        }"""
+    )
+    assert took["paint"] > 0 and took["hover"] > 0

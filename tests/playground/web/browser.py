@@ -1,0 +1,63 @@
+"""A Chromium page whose requests are answered in this process: views and static files, no server."""
+
+from __future__ import annotations
+
+import mimetypes
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.contrib.staticfiles import finders
+from django.test import Client
+from playwright.sync_api import Page, Route, sync_playwright
+
+from compute.core import kinds
+from tests.chromium import launch_options
+
+ORIGIN = "http://localhost:8000"
+CARRIED = ("content-security-policy", "content-type", "cache-control")
+
+
+def _answer(route: Route) -> None:
+    address = urlsplit(route.request.url)
+    if address.path.startswith("/static/"):
+        file = finders.find(address.path.removeprefix("/static/"))
+        if not file:
+            route.fulfill(status=404)
+            return
+        kind = mimetypes.guess_type(address.path)[0] or "application/octet-stream"
+        route.fulfill(body=Path(file).read_bytes(), content_type=kind)
+        return
+    if address.path.startswith("/api/v1/kinds/"):
+        route.fulfill(json=kinds.json_schema(kinds.get(address.path.rpartition("/")[2])))
+        return
+    response = Client().get(f"{address.path}?{address.query}")
+    headers = {name: response.headers[name] for name in CARRIED if name in response.headers}
+    cookie = response.cookies.output(header="").strip()
+    if cookie:
+        headers["set-cookie"] = cookie
+    route.fulfill(status=response.status_code, headers=headers, body=response.content)
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(**launch_options())
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def page_of(browser: Any, **options: Any) -> Iterator[Page]:
+    """A page in a context of its own. Leaving fails on script errors and policy violations."""
+    context = browser.new_context(viewport={"width": 1440, "height": 900}, **options)
+    page: Page = context.new_page()
+    wrong: list[str] = []
+    page.on("pageerror", lambda error: wrong.append(f"{error}"))
+    page.on("console", lambda message: message.type == "error" and wrong.append(message.text))
+    page.route(f"{ORIGIN}/**", _answer)
+    yield page
+    context.close()
+    assert wrong == []
