@@ -268,6 +268,7 @@ def main(argv: list[str] | None = None) -> None:
     die_with_parent()
     for module in filter(None, options.warm.split(",")):
         importlib.import_module(module.strip())
+    devices.collect()
     with contextlib.suppress(KeyboardInterrupt), events:
         Runner(orders=orders, output=Output(events)).serve()
 

@@ -208,7 +208,7 @@ class Trainer:
     # One step
 
     def advance(self) -> None:
-        """Hear what people want, then do one update. Raises Canceled, DeadlineExceeded, Diverged."""
+        """Hear what people want, then do one update. Raises what `tick` and `update` raise."""
         asked = time.perf_counter()
         changed = self.ctx.tick(self.step, save=self.save_checkpoint)
         if "lr" in changed:

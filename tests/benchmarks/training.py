@@ -1,4 +1,4 @@
-"""Training with streaming, snapshots, samples and checkpoints on, against the same model in a bare loop.
+"""Training with streaming, snapshots and checkpoints on, against a bare loop of the same model.
 
 Both train in this process with the same number of threads and take turns of 25 steps, so that what
 else the machine does hits both alike. Ours writes its events through the runner's own output to a

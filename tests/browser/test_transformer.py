@@ -314,37 +314,3 @@ def test_both_languages_at_phone_and_desk_width(
     page.wait_for_function("() => document.documentElement.dataset.ready === 'true'")
     expect(page.get_by_test_id("play")).to_be_in_viewport()
     assert page.evaluate("() => document.documentElement.scrollWidth") <= width
-
-
-def test_all_heads_of_a_layer_paint_quickly(open_page: OpenPage, model: str) -> None:
-    """T = 64, 12 heads, from data to pixels: measured here, judged by the benchmark."""
-    page = opened_step(open_page, model)
-    took = page.evaluate(
-        """async () => {
-          await import("elements/matrix-view");
-          const host = document.createElement("div");
-          host.style.width = "1200px";
-          document.querySelector(".figure").append(host);
-          const n = 64;
-          const labels = Array.from({ length: n }, (_, i) => String(i));
-          const values = Float32Array.from({ length: n * n }, Math.random);
-          const start = performance.now();
-          const views = Array.from({ length: 12 }, () => document.createElement("matrix-view"));
-          let painted = 0;
-          const done = new Promise((resolve) => host.addEventListener("matrix-painted", () => {
-            painted += 1;
-            if (painted === 12) resolve();
-          }));
-          for (const view of views) {
-            view.data = { rows: n, cols: n, values, ramp: "attention", rowLabels: labels, colLabels: labels };
-            host.append(view);
-          }
-          await done;
-          const paint = performance.now() - start;
-          const from = performance.now();
-          for (let i = 0; i < 60; i += 1) views[0].marks = [{ row: i, col: i, role: "accent" }];
-          host.remove();
-          return { paint, hover: (performance.now() - from) / 60 };
-        }"""
-    )
-    assert took["paint"] > 0 and took["hover"] > 0

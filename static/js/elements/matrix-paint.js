@@ -33,8 +33,8 @@ export function layout(ctx, m, { width, height, zoom = 1, maxCell = 26, minCell 
   cellW = Math.max(minCell, cellW) * zoom;
   cellH = Math.max(minCell, cellH) * zoom;
   // Whole pixels look crisp and keep gaps even, as long as they do not cost the fit.
-  if (cellW > 4) cellW = Math.floor(cellW);
-  if (cellH > 4) cellH = Math.floor(cellH);
+  if (cellW >= GAP_FROM) cellW = Math.floor(cellW);
+  if (cellH >= GAP_FROM) cellH = Math.floor(cellH);
   const contentW = cellW * m.cols;
   const contentH = cellH * m.rows;
   return {

@@ -21,8 +21,8 @@ export class Board {
     Object.assign(this, { host, onHover, onSelect, views: [], pool: new Map() });
   }
 
-  /** Draws a step of a trace for one head. Resolves when the data is there. */
-  async show(trace, step, { head, scale }) {
+  /** Draws a step of a trace for one head, its result `covered` until `play` computes it. */
+  async show(trace, step, { head, scale, covered = false }) {
     const spec = figure(step, trace);
     const turn = (this.turn = Symbol("turn"));
     const load = (side) => (one) => this.#load(trace, one, { head, scale, side, count: spec.before.length + spec.after.length, layout: spec.layout });
@@ -34,7 +34,7 @@ export class Board {
     this.pool = new Map(views.map((view) => [view.key, view.element]));
     for (const view of views) {
       view.element.data = view.data;
-      view.element.reveal = null;
+      view.element.reveal = covered && view.side === "after" ? { row: -1, count: 0, rows: 0 } : null;
       view.element.marks = [];
     }
     this.#arrange();

@@ -170,7 +170,7 @@ async function soften(trace, cell, step) {
   return {
     value: found.value,
     lines: [
-      `exp(${short(row[cell.col])} − ${bracket(found.max)}) / Σ exp(${t("row")} − ${bracket(found.max)})`,
+      softmaxLine(row[cell.col], found.max),
       `= ${short(found.exp)} / (${spellSum(exps)})`,
       `= ${short(found.exp)} / ${short(found.sum)}`,
       `= ${short(found.value)}`,
@@ -239,7 +239,7 @@ async function temperature(trace, cell, step) {
   return {
     value: heat > 0 ? value / heat : value,
     lines: heat > 0
-      ? [`${t("logit")} / ${t("temperature")} = ${short(value)} / ${short(heat)}`, `= ${short(value / heat)}`]
+      ? [t("logit / temperature = {value} / {heat}", { value: short(value), heat: short(heat) }), `= ${short(value / heat)}`]
       : [t("temperature 0: the best logit wins, nothing is divided")],
     sources: [{ text: named(from, value), cell: from }],
   };
@@ -278,8 +278,11 @@ function bracket(value) {
   return value < 0 ? `(${short(value)})` : short(value);
 }
 
+const softmaxLine = (x, max) => t("exp({x} − {max}) / Σ exp(row − {max})", { x: short(x), max: bracket(max) });
+
 function named(cell, value) {
-  return `${cell.tensor}${cell.head === null ? "" : ` · ${t("head {n}", { n: cell.head + 1 })}`} = ${short(value)}`;
+  const head = cell.head === null ? "" : t("head {n}", { n: cell.head + 1 });
+  return [cell.tensor, head].filter(Boolean).join(" · ") + ` = ${short(value)}`;
 }
 
 /** Index of the product that matters most. */

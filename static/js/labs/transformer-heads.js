@@ -39,8 +39,10 @@ export class HeadGrid {
   #build(layers, heads) {
     Object.assign(this, { layers, heads, cells: [] });
     this.host.replaceChildren();
+    const many = heads > 8;
     this.host.style.setProperty("--heads", String(heads));
-    this.host.append(h("span", { class: "head-corner" }), ...Array.from({ length: heads }, (_, i) => h("span", { class: "head-name" }, `H${i + 1}`)));
+    this.host.classList.toggle("many", many);
+    this.host.append(h("span", { class: "head-corner" }), ...Array.from({ length: heads }, (_, i) => h("span", { class: "head-name" }, many ? String(i + 1) : `H${i + 1}`)));
     for (let layer = 0; layer < layers; layer += 1) {
       this.host.append(h("span", { class: "head-name" }, `L${layer + 1}`));
       for (let head = 0; head < heads; head += 1) this.#thumb(layer, head);

@@ -75,7 +75,7 @@ export class NextToken {
     clear(this.bars, shown.map((id) => this.#bar(id, found.probs[id], top, { chosen: id === chosen, cut: !found.kept.has(id) })));
     const token = chip(glyphs(this.trace.meta.vocab[chosen]), "value");
     clear(this.drawn, how.temperature > 0
-      ? [t("sampled"), " ", token, ` · ${t("seed {seed}, draw {u} · {n} of {vocab} tokens kept", { seed: this.attrs.seed, u: short(this.attrs.draw), n: found.kept.size, vocab: this.logits.length })}`]
+      ? [t("sampled"), " ", token, " · ", t("seed {seed}, draw {u} · {n} of {vocab} tokens kept", { seed: this.attrs.seed, u: short(this.attrs.draw), n: found.kept.size, vocab: this.logits.length })]
       : [t("greedy: the likeliest token"), " ", token]);
   }
 

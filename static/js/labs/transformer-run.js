@@ -4,6 +4,7 @@
  */
 
 import { number } from "core/format";
+import { messageOf } from "core/i18n";
 import { artifactUrl, follow } from "core/jobs";
 import { open } from "core/safetensors";
 
@@ -53,7 +54,7 @@ export class Run {
   }
 
   get message() {
-    return this.end?.message ?? this.job.message ?? "";
+    return messageOf(this.end) || messageOf(this.job);
   }
 
   #take(event) {

@@ -20,7 +20,7 @@ export function spread(host, trace, { weights, row, col, onHover, onSelect }) {
         token: chip(trace.labels[row], "query"), entropy: h("strong", { class: "number" }, short(value, 3)),
         n: String(visible.length), limit: short(Math.log(visible.length), 3),
       }),
-      even ? ` · ${t("almost uniform")}` : limit && value < 0.1 ? ` · ${t("almost all on one token")}` : ""),
+      even ? [" · ", t("almost uniform")] : limit && value < 0.1 ? [" · ", t("almost all on one token")] : null),
     h("div", { class: "spread-bars", role: "list", onmouseleave: () => onHover(null) }, visible.map((weight, key) => bar(weight, key))));
 
   function bar(weight, key) {

@@ -189,7 +189,7 @@ export class StepView {
 
   // ------------------------------------------------------------ drawing
 
-  async render() {
+  async render({ covered = false } = {}) {
     const { trace, step } = this;
     const scale = state.get("scale") ?? "row";
     this.scale.value = scale;
@@ -197,7 +197,7 @@ export class StepView {
     this.drawn = `${trace.id}/${step.name}/${this.head}/${scale}`;
     this.title.textContent = pick(step.title);
     this.#crumbs(step);
-    if (!(await this.board.show(trace, step, { head: this.head, scale }))) return;
+    if (!(await this.board.show(trace, step, { head: this.head, scale, covered }))) return;
     this.grid.choose(this.layer, this.head);
     this.focus();
   }
@@ -213,10 +213,11 @@ export class StepView {
 
   async #enter({ how, previous, step, speed, signal }) {
     if (!this.trace) return;
-    await this.render();
     const steps = this.bar.steps.map((one) => one.id);
-    const forward = previous && steps.indexOf(step.id) === steps.indexOf(previous.id) + 1;
-    if (forward && !signal.aborted && how !== "follow") {
+    const forward = Boolean(previous) && steps.indexOf(step.id) === steps.indexOf(previous.id) + 1;
+    const covered = forward && !signal.aborted && how !== "follow";
+    await this.render({ covered });
+    if (covered) {
       await this.board.play({ speed, signal });
       this.focus();
     }

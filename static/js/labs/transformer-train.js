@@ -232,6 +232,7 @@ export class TrainView {
     const busy = Boolean(run && !run.ended);
     if (busy !== this.busy) this.formBox.open = !busy;
     this.busy = busy;
+    this.status.hidden = Boolean(run?.ended); // headline and banner say how it ended
     this.liveBox.hidden = !(run && ["running", "paused"].includes(run.state));
     this.chartBox.hidden = this.gaugesBox.hidden = this.samplesBox.hidden = !run;
     this.modelBox.hidden = Boolean(run?.snapshots.length);
@@ -293,11 +294,13 @@ export class TrainView {
     const show = run.state === "succeeded";
     const failed = ["failed", "canceled"].includes(run.state);
     this.banner.hidden = !show && !failed;
-    if (this.banner.dataset.for === `${run.id}/${run.state}`) return;
-    this.banner.dataset.for = `${run.id}/${run.state}`;
+    const reason = run.end?.reason ?? run.job.reason;
+    const key = [run.id, run.state, reason, run.message].join();
+    if (this.banner.dataset.for === key) return;
+    this.banner.dataset.for = key;
     clear(this.banner,
       failed ? h("p", { class: "notice error", "data-testid": "failure" }, run.message) : null,
-      show || run.state === "canceled" || run.end?.reason === "diverged"
+      show || run.state === "canceled" || reason === "diverged"
         ? h("button", { class: `button big ${show ? "primary" : ""}`, type: "button", "data-testid": "step-through", onclick: () => this.onStep(run.job) }, t("Step through its attention"))
         : null);
   }
@@ -356,7 +359,7 @@ export class TrainView {
     this.drawn = key;
     clear(this.samples, [...samples].reverse().map((one) => h("li", { dataset: { step: one.step } },
       h("span", { class: "caption number" }, t("step {n}", { n: one.step }), " · ", t("loss {x}", { x: short(one.loss, 3) }),
-        setup && number(one.loss) > 0.8 * setup.uniform_loss ? ` · ${t("barely trained: guessing costs {x}", { x: sig(setup.uniform_loss, 3) })}` : ""),
+        setup && number(one.loss) > 0.8 * setup.uniform_loss ? [" · ", t("barely trained: guessing costs {x}", { x: sig(setup.uniform_loss, 3) })] : null),
       h("p", { class: "sample", dir: "auto" }, one.text))));
     this.#markSample(this.run.snapshots[this.bar.index]?.step ?? Infinity);
   }

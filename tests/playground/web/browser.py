@@ -1,4 +1,4 @@
-"""A Chromium page whose requests are answered in this process: views and static files, no server."""
+"""A Chromium page whose requests are answered in this process: no server, but real views."""
 
 from __future__ import annotations
 
@@ -17,10 +17,15 @@ from compute.core import kinds
 from tests.chromium import launch_options
 
 ORIGIN = "http://localhost:8000"
+PLAIN = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
 CARRIED = ("content-security-policy", "content-type", "cache-control")
 
 
-def _answer(route: Route) -> None:
+def answer(route: Route) -> None:
+    """Answers a request of the page from views, static files and the kinds' schemas."""
     address = urlsplit(route.request.url)
     if address.path.startswith("/static/"):
         file = finders.find(address.path.removeprefix("/static/"))
@@ -57,7 +62,7 @@ def page_of(browser: Any, **options: Any) -> Iterator[Page]:
     wrong: list[str] = []
     page.on("pageerror", lambda error: wrong.append(f"{error}"))
     page.on("console", lambda message: message.type == "error" and wrong.append(message.text))
-    page.route(f"{ORIGIN}/**", _answer)
+    page.route(f"{ORIGIN}/**", answer)
     yield page
     context.close()
     assert wrong == []

@@ -7,11 +7,7 @@ from typing import Any
 import pytest
 
 from playground.web import catalogues, messages, modules
-
-PLAIN = {
-    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
-}
+from tests.playground.web.browser import PLAIN
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -7,34 +7,48 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from django.test import override_settings
+from playwright.sync_api import Page, expect
 
 from compute.core import kinds
-from tests.playground.web.browser import ORIGIN, chromium, page_of
+from tests.playground.web.browser import ORIGIN, PLAIN, answer, chromium, page_of
 
 SCHEMA = kinds.json_schema(kinds.get("transformer.train"))
 HOSTILE = '"><img src=x onerror=alert(1)>'
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as running:
-        yield running
-
-
-@pytest.fixture
-def gallery(browser: Browser, settings: Any, plain_static: None) -> Iterator[Page]:
-    settings.ROOT_URLCONF = "tests.playground.web.gallery"
-    with page_of(browser) as page:
+def page() -> Iterator[Page]:
+    """One page for all tests here: loading it is what takes the time."""
+    with (
+        override_settings(STORAGES=PLAIN, ROOT_URLCONF="tests.playground.web.gallery"),
+        chromium() as browser,
+        page_of(browser) as page,
+    ):
         page.goto(f"{ORIGIN}/gallery")
         page.wait_for_function("!!customElements.get('token-strip')")
         page.evaluate(
-            """() => { window.seen = [];
+            """() => {
               for (const name of ["params-submit", "params-live", "params-change", "job-control",
                                   "token-lock", "token-hover", "chart-pick"])
                 document.addEventListener(name, (e) => seen.push([name, e.detail])); }"""
         )
         yield page
+
+
+@pytest.fixture
+def gallery(page: Page) -> Iterator[Page]:
+    """The page with every element new and nothing seen yet."""
+    page.evaluate(
+        """() => { window.seen = [];
+          for (const id of ["status", "form", "chart", "strip", "live"]) {
+            const old = document.getElementById(id);
+            old.replaceWith(old.cloneNode(false));
+          } }"""
+    )
+    yield page
+    page.unroute_all()
+    page.route(f"{ORIGIN}/**", answer)
 
 
 def seen(page: Page, name: str) -> list[dict[str, Any]]:
@@ -71,7 +85,7 @@ def test_a_form_starts_with_the_defaults_and_sends_them_typed(form: Page) -> Non
 
 
 def test_a_preset_fills_the_form_and_a_change_is_counted(form: Page) -> None:
-    form.get_by_text("Paper").click()
+    form.get_by_text("Paper", exact=True).click()
     assert form.evaluate("document.getElementById('form').values.norm") == "post"
     form.get_by_text("Settings").click()
     assert field(form, "layers").locator("input.number-box").input_value() == "6"
@@ -147,7 +161,13 @@ def test_live_mode_offers_settable_params_and_sends_changes_once(gallery: Page) 
 def test_tokens_are_shown_literally_with_glyphs_for_blanks(gallery: Page) -> None:
     tokens = [*"a \n\t", HOSTILE]
     gallery.evaluate("(t) => { document.getElementById('strip').tokens = t; }", tokens)
-    assert gallery.locator(".token-text").all_text_contents() == ["a", "␣", "↵", "⇥", HOSTILE]
+    assert gallery.locator(".token-text").all_text_contents() == [
+        "a",
+        "␣",
+        "↵",
+        "⇥",
+        HOSTILE.replace(" ", "␣"),
+    ]
     assert gallery.locator("#strip img").count() == 0
     names = [chip.get_attribute("aria-label") for chip in gallery.locator(".token").all()]
     assert names[1:4] == ["space", "line end", "tab"]
@@ -272,8 +292,8 @@ def chart(gallery: Page) -> Page:
 
 def test_the_chart_draws_gaps_marks_and_references_without_a_policy_violation(chart: Page) -> None:
     # The loss is two lines, because of the gap; text of labels is literal.
-    path = chart.locator("#chart .scatterlayer .trace path.js-line").first.get_attribute("d")
-    assert path is not None and path.count("M") == 2
+    loss = chart.locator("#chart .scatterlayer").first.locator("path.js-line")
+    expect(loss).to_have_count(2)
     texts = chart.locator("#chart .annotation-text").all_text_contents()
     assert {"loss <b>", "learning rate", "guessing", "not finite", "lr 0.001"} <= set(texts)
 
