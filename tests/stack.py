@@ -82,6 +82,8 @@ class Stack:
             "PYTHONPATH": str(ROOT),
             "DJANGO_SETTINGS_MODULE": "playground.settings",
             "LEASE_S": "3",
+            "PARK_AFTER_S": "2",
+            "JOB_MEMORY_MB": "512",
             "LOG_LEVEL": "WARNING",
             **environment,
         }

@@ -7,7 +7,14 @@ from compute.core.texts import Text
 from compute.transformer.params import TrainParams
 from compute.transformer.reading_params import CheckParams, GenerateParams, TraceParams
 
-WARM = ("torch", "safetensors.torch", "compute.transformer.model")
+WARM = (
+    "torch",
+    "safetensors.torch",
+    "latex2mathml.converter",
+    "compute.transformer.trace",
+    "compute.transformer.check",
+    "compute.transformer.generate",
+)
 
 TRAIN = register(
     Kind(

@@ -219,11 +219,13 @@ class Story(Teller):
     def sampling(self, best: int) -> None:
         t, params, seen = self.t, self.params, self.seen
         greedy = params.temperature == 0
+        special = {0.0: words.TEMPERATURE_ZERO, 1.0: words.TEMPERATURE_ONE}
+        says = special.get(params.temperature, words.TEMPERATURE)
         kept = int(t["sample.kept"].sum())
         how = {"top_k": params.top_k, "top_p": params.top_p, "kept": kept}
         self.step(
             "temperature",
-            words.TEMPERATURE_ZERO if greedy else words.TEMPERATURE,
+            says,
             op="temperature",
             inputs=["logits"],
             outputs=["sample.logits", "sample.scaled"],

@@ -157,7 +157,7 @@ class Teller:
         """The largest terms of a weighted sum, in words."""
         top = row.topk(min(3, len(row)))
         terms = [
-            words.MIXTURE_TERM.format(w=number(w), k=quoted(self.seen.tokens[j]))
+            words.MIXTURE_TERM.format(w=number(w), k=quoted(self.seen.tokens[j]), j=j)
             for j, w in zip(top.indices.tolist(), top.values.tolist(), strict=True)
         ]
         more = " + …" if len(row) > 3 else ""

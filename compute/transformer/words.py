@@ -21,7 +21,7 @@ EMBED_TOKEN = Words(
     Text(
         "The embedding table has one row for each of {V} characters. {q} has id {id}, so it takes "
         "row {id}.",
-        "嵌入表 (embedding) 里 {V} 个字符各占一行。{q} 的 id 是 {id}，取第 {id} 行。",
+        "嵌入表 (embedding) 里 {V} 个字符各占一行。{q}的 id 是 {id}，取第 {id} 行。",
     ),
     r"X = E_{\mathrm{ids}}",
 )
@@ -30,7 +30,7 @@ POSITION_LEARNED = Words(
     Text(
         "Attention by itself can't tell order. So each position brings its own row of a trained "
         "table: {q} stands at position {i} and takes row {i}.",
-        "注意力本身分不出先后，所以每个位置都从一张训练好的表里取一行：{q} 在位置 {i}，取那一行。",
+        "注意力本身分不出先后，所以每个位置都从一张训练好的表里取一行：{q}在位置 {i}，取那一行。",
     ),
     r"P_t = E^{\mathrm{pos}}_t",
 )
@@ -48,7 +48,7 @@ EMBED_SUM = Words(
     Text("What it is and where it stands add up", "“是什么”与“在哪里”相加"),
     Text(
         "The two vectors are added number by number. For {q} the first one is {a} + {b} = {c}.",
-        "两个向量逐个数相加。{q} 的第一个数是 {a} + {b} = {c}。",
+        "两个向量逐个数相加。{q}的第一个数是 {a} + {b} = {c}。",
     ),
     r"H = X + P",
 )
@@ -58,7 +58,7 @@ NORM = Words(
         "For {q} the {C} numbers have mean {mean} and variance {var}. Subtracting the one and "
         "dividing by the root of the other makes them 0 and 1; γ and β, both trained, then stretch "
         "and shift each column.",
-        "{q} 的 {C} 个数均值为 {mean}、方差为 {var}。减去均值、除以标准差后变成 0 和 1，"
+        "{q}的 {C} 个数均值为 {mean}、方差为 {var}。减去均值、除以标准差后变成 0 和 1，"
         "再由训练得到的 γ、β 逐列缩放和平移。",
     ),
     r"\gamma \odot \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} + \beta",
@@ -118,7 +118,7 @@ SOFTMAX = Words(
         "(position {i}) gives {value} of its attention to {k} (position {j}). The row's entropy is "
         "{entropy}; spread evenly over {visible} tokens it would be {uniform}.",
         "每个可见的分数取指数，再除以该行的总和。在第 {head} 个头里，{q}（位置 {i}）把 {value} 的"
-        "注意力给了 {k}（位置 {j}）。这一行的熵是 {entropy}；若平均分给 {visible} 个 token，"
+        "注意力给了{k}（位置 {j}）。这一行的熵是 {entropy}；若平均分给 {visible} 个 token，"
         "则是 {uniform}。",
     ),
     r"A_{ij} = \frac{e^{S'_{ij}}}{\sum_{m} e^{S'_{im}}}",
@@ -127,11 +127,11 @@ WEIGHTED = Words(
     Text("Values are mixed in these proportions", "按这些比例混合各个值"),
     Text(
         "In head {head}, the new vector of {q} is {mixture}. Its first number is {value}.",
-        "在第 {head} 个头里，{q} 的新向量是 {mixture}，它的第一个数是 {value}。",
+        "在第 {head} 个头里，{q}的新向量是 {mixture}，它的第一个数是 {value}。",
     ),
     r"Z = A V",
 )
-MIXTURE_TERM = Text("{w} × the value of {k}", "{w} × {k} 的值")
+MIXTURE_TERM = Text("{w} × the value of {k} ({j})", "{w} × {k}（{j}）的值")
 CONCAT = Words(
     Text("The heads stand side by side", "把各个头并排放好"),
     Text(
@@ -144,7 +144,7 @@ PROJECT = Words(
     Text("One matrix lets the heads speak together", "一个矩阵让各个头的结果汇合"),
     Text(
         "Each of the {C} outputs draws on all heads. For {q} the first one is {value}.",
-        "{C} 个输出各自综合了所有的头。{q} 的第一个输出是 {value}。",
+        "{C} 个输出各自综合了所有的头。{q}的第一个输出是 {value}。",
     ),
     r"O = Z W_O^{\top} + b_O",
 )
@@ -152,17 +152,17 @@ RESIDUAL = Words(
     Text("What came in is added back", "把进来的加回去"),
     Text(
         "The layer adds to a vector instead of replacing it. For {q} the first number goes from "
-        "{a} by {b} to {c}.",
-        "这一层不替换向量，只在上面加。{q} 的第一个数从 {a} 加上 {b}，变成 {c}。",
+        "{a} to {c}: {b} is added.",
+        "这一层不替换向量，只在上面加。{q}的第一个数从 {a} 加上 {b}，变成 {c}。",
     ),
     r"H \leftarrow H + O",
 )
 FFN_UP = Words(
-    Text("Each token thinks on its own, in {F} numbers", "每个 token 各自在 {F} 个数里思考"),
+    Text("Each token is worked on alone, in {F} numbers", "每个 token 单独处理，展开成 {F} 个数"),
     Text(
         "The feed-forward layer sees one position at a time and widens its {C} numbers to {F}. For "
         "{q} they run from {low} to {high}.",
-        "前馈层 (FFN) 一次只看一个位置，把 {C} 个数展开成 {F} 个。{q} 的这些数在 {low} 到 {high} "
+        "前馈层 (FFN) 一次只看一个位置，把 {C} 个数变成 {F} 个。{q}的这些数在 {low} 到 {high} "
         "之间。",
     ),
     r"U = X W_1^{\top} + b_1",
@@ -171,9 +171,9 @@ FFN_ACT = Words(
     Text("GELU lets some through and holds the rest back", "GELU 放行一些，压住其余"),
     Text(
         "A number is multiplied by the share of a normal distribution that lies below it. For {q}, "
-        "{positive} of {F} are positive and pass almost whole; the others end near 0.",
-        "每个数乘以正态分布中小于它的比例。{q} 的 {F} 个数里有 {positive} 个为正，几乎原样通过，"
-        "其余都接近 0。",
+        "{positive} of {F} are positive and mostly pass; the others end between −0.17 and 0.",
+        "每个数乘以正态分布中小于它的比例。{q}的 {F} 个数里有 {positive} 个为正，大多通过，"
+        "其余落在 −0.17 与 0 之间。",
     ),
     r"\mathrm{GELU}(u) = u \, \Phi(u)",
 )
@@ -181,7 +181,7 @@ FFN_DOWN = Words(
     Text("Back to {C} numbers", "回到 {C} 个数"),
     Text(
         "A second matrix brings the {F} numbers back to {C}. For {q} the first is {value}.",
-        "第二个矩阵把 {F} 个数变回 {C} 个。{q} 的第一个数是 {value}。",
+        "第二个矩阵把 {F} 个数变回 {C} 个。{q}的第一个数是 {value}。",
     ),
     r"Y = \mathrm{GELU}(U) \, W_2^{\top} + b_2",
 )
@@ -190,8 +190,8 @@ LOGITS = Words(
     Text(
         "One dot product for each of the {V} characters says how well it would follow. After {q} "
         "the highest logit is {value}, for {best}.",
-        "对 {V} 个字符各做一次点积，得到它有多适合接在后面。{q} 之后最高的 logit 是 {value}，"
-        "属于 {best}。",
+        "对 {V} 个字符各做一次点积，得到它有多适合接在后面。{q}之后最高的 logit 是 {value}，"
+        "属于{best}。",
     ),
     r"L = H W_U^{\top} + b_U",
 )
@@ -200,7 +200,7 @@ PROBABILITIES = Words(
     Text(
         "Softmax over the vocabulary. After {q} the likeliest are {listed}; guessing evenly would "
         "give each {even}.",
-        "在整个词表上做 softmax。{q} 之后最可能的是 {listed}；若平均猜，每个是 {even}。",
+        "在整个词表上做 softmax。{q}之后最可能的是 {listed}；若平均猜，每个是 {even}。",
     ),
     r"p_v = \frac{e^{L_v}}{\sum_{w} e^{L_w}}",
 )
@@ -213,6 +213,14 @@ TEMPERATURE = Words(
         "最高的从 {before} 变成 {after}。",
     ),
     r"L' = \frac{L}{\tau}",
+)
+TEMPERATURE_ONE = Words(
+    Text("Temperature 1 leaves the logits alone", "温度 1 不改变 logits"),
+    Text(
+        "Divided by 1, each logit of the last position stays what it is; the highest is {before}.",
+        "最后一个位置的每个 logit 除以 1，保持不变；最高的是 {before}。",
+    ),
+    TEMPERATURE.formula,
 )
 TEMPERATURE_ZERO = Words(
     Text("Temperature 0 takes the likeliest", "温度 0：只取最可能的"),
@@ -238,20 +246,20 @@ RULE_TOP_P = Text(
     "Top-p 在整个词表上，留下概率之和达到 {top_p} 的最少几个。",
 )
 SAMPLE = Words(
-    Text("The draw gives {chosen}", "抽到 {chosen}"),
+    Text("The draw gives {chosen}", "抽到{chosen}"),
     Text(
         "Seed {seed} gives u = {u}. Adding up the probabilities in id order, the total first "
         "exceeds u at {chosen}, which had {p}; the likeliest was {best} with {best_p}.",
-        "种子 {seed} 给出 u = {u}。按 id 顺序累加概率，首次超过 u 的是 {chosen}，它的概率是 {p}；"
-        "最可能的是 {best}，概率 {best_p}。",
+        "种子 {seed} 给出 u = {u}。按 id 顺序累加概率，首次超过 u 的是{chosen}，它的概率是 {p}；"
+        "最可能的是{best}，概率 {best_p}。",
     ),
     r"\min \{ v : \sum_{w \le v} p'_w > u \}",
 )
 SAMPLE_GREEDY = Words(
-    Text("The likeliest is {chosen}", "最可能的是 {chosen}"),
+    Text("The likeliest is {chosen}", "最可能的是{chosen}"),
     Text(
         "At temperature 0 there is no chance in it: {chosen} has the highest logit.",
-        "温度为 0 时没有随机性：{chosen} 的 logit 最高。",
+        "温度为 0 时没有随机性：{chosen}的 logit 最高。",
     ),
     r"\mathrm{argmax}_v \, L_v",
 )

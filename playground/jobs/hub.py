@@ -28,6 +28,7 @@ READ_COUNT = 500  # entries of one topic in one read
 QUEUE_EVENTS = 2_000
 QUEUE_BYTES = 4 * 1024 * 1024
 WAKE_TTL_S = 120
+CLOSE_S = 1.0
 
 
 class Reader:
@@ -117,11 +118,16 @@ class Hub:
                 reader.news.set()
 
     async def close(self) -> None:
-        """Ends the tasks. The one time that the blocked read is cut off, with its connection."""
+        """Ends the tasks: by an entry in the wake stream, so even here no read is cut off, unless
+        Redis is away too."""
         self.say_bye()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._poke.set()
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=CLOSE_S)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late, timeout=CLOSE_S)
         await self._blocking.aclose()
         await self.client.aclose()
 
@@ -132,7 +138,7 @@ class Hub:
 
     async def _read(self) -> None:
         pause = 0.1
-        while True:
+        while not self.closing:
             streams = {self._wake_key: self._wake_position}
             streams |= {stream.key(job): topic.position for job, topic in self._topics.items()}
             try:
@@ -164,7 +170,7 @@ class Hub:
 
     async def _wake(self) -> None:
         """Ends the blocking read when topics have joined. Many at once need one entry."""
-        while True:
+        while not self.closing or self._poke.is_set():
             await self._poke.wait()
             self._poke.clear()
             try:
@@ -173,6 +179,8 @@ class Hub:
                 pipe.expire(self._wake_key, WAKE_TTL_S)
                 await pipe.execute()
             except redis.RedisError:
+                if self.closing:
+                    return
                 await asyncio.sleep(0.2)
                 self._poke.set()
 

@@ -9,6 +9,7 @@ The bare loop has the same model, batches, optimiser, schedule and clipping, and
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
@@ -70,6 +71,9 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=1500)
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()
+    if "OMP_WAIT_POLICY" not in os.environ:  # as the supervisor sets it; torch reads it at import
+        passive = {**os.environ, "OMP_WAIT_POLICY": "PASSIVE"}
+        os.execve(sys.executable, [sys.executable, "-m", __spec__.name, *sys.argv[1:]], passive)
     torch.set_num_threads(options.threads)
     kind = get("transformer.train")
     params = cast(TrainParams, validate(kind.name, {"steps": options.steps}))

@@ -207,7 +207,7 @@ def test_unseen_and_overlong_text_is_stopped_before_it_is_sent(
     expect(text).to_have_value("The  cat")
     expect(button).to_be_enabled()
     text.fill("cat " * 8)
-    expect(page.locator("#trace-count")).to_have_text("32 tokens of 32")
+    expect(page.locator("#trace-count")).to_have_text("32 of 32 tokens")
     expect(button).to_be_enabled()
     text.fill("cat " * 8 + "c")
     expect(button).to_be_disabled()
@@ -277,6 +277,55 @@ def test_temperature_top_k_and_writing_on(open_page: OpenPage, model: str) -> No
         timeout=60_000
     )
     assert len(page.locator(".next-text").inner_text()) > 20
+
+
+@pytest.mark.timeout(400)
+def test_pause_single_step_new_rate_scrub_and_cancel(open_page: OpenPage, stack: Stack) -> None:
+    page = open_page("/labs/transformer")
+    fill_form(page, {**runs.TINY, "steps": 20_000, "snapshot_every": 200, "eval_every": 500})
+    play, title = page.get_by_test_id("play"), page.locator(".room-centre:not([hidden]) h1")
+    play.click()
+    expect(play).to_have_text("Pause", timeout=PATIENCE_MS)
+    expect(page.get_by_test_id("maps-step")).to_contain_text("the newest", timeout=PATIENCE_MS)
+    play.click()
+    expect(title).to_contain_text("Paused at step", timeout=30_000)
+    run = page.evaluate("() => new URL(location.href).searchParams.get('run')")
+
+    def steps() -> list[int]:
+        events = runs.call(f"{stack.url}/api/v1/jobs/{run}/events?limit=5000")["items"]
+        return [event["data"]["step"] for event in events if event["type"] == "metric"]
+
+    held = steps()[-1]
+    page.get_by_role("button", name="One step").click()
+    expect(title).to_contain_text(f"step {held + 1:,}:", timeout=30_000)
+    page.wait_for_timeout(300)
+    assert steps()[-1] == held + 1
+
+    rate = page.locator(".room-left params-form[live] input[type=number]").first
+    rate.fill("0.0005")
+    rate.press("Enter")
+    expect(play).to_have_text("Resume")
+    play.click()
+    expect(play).to_have_text("Pause", timeout=30_000)
+    page.wait_for_function(
+        """async (run) => {
+          const answer = await fetch(`/api/v1/jobs/${run}/events?limit=5000`);
+          const { items } = await answer.json();
+          return items.some(({ type, data }) => type === "control" && data.action === "set"
+            && data.values.lr === 0.0005);
+        }""",
+        arg=run,
+        timeout=30_000,
+    )
+    # Scrubbing leaves the present, and a button returns to it.
+    page.locator(".room-player:not([hidden]) .player-button").first.click()
+    expect(page.get_by_test_id("maps-step")).to_have_text("step 0")
+    page.wait_for_function("() => location.search.includes('at=0')")
+    page.get_by_role("button", name="Follow the newest").click()
+    expect(page.get_by_test_id("maps-step")).to_contain_text("the newest")
+    page.get_by_role("button", name="Cancel").click()
+    expect(title).to_contain_text("Cancelled at step", timeout=30_000)
+    expect(play).to_have_text("Train again")
 
 
 def test_a_run_that_diverges_says_so_in_place(open_page: OpenPage) -> None:

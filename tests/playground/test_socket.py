@@ -233,14 +233,17 @@ def entry(seq: int, type_: str = "metric") -> Entry:
 
 
 def put(first: int, last: int, type_: str = "metric") -> None:
-    """As a supervisor does: spool, then stream."""
+    """As a supervisor does: spool, then stream, and again if Redis had gone away."""
     from playground import redis
 
     entries = [entry(seq, type_) for seq in range(first, last + 1)]
     writer = spool.Writer(JOB, 1)
     writer.append(entries)
     writer.close()
-    stream.Writer(JOB, 1, redis.shared()).send(entries, create=first == 1)
+    its_stream = stream.Writer(JOB, 1, redis.shared())
+    its_stream.send(entries, create=first == 1)
+    if its_stream.behind:
+        its_stream.recover()
 
 
 async def test_a_reader_drops_what_it_has(pipe: RedisServer) -> None:

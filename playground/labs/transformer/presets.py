@@ -53,9 +53,8 @@ def texts() -> list[dict[str, Any]]:
                 "licence": corpus.licence,
                 "tokens": facts.tokens,
                 "vocabulary": len(facts.vocabulary),
-                "characters": "".join(facts.vocabulary),
                 "probe": facts.probe,
-                "excerpt": facts.excerpt,
+                "excerpt": facts.excerpt[:220],
             }
         )
     return found

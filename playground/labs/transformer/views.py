@@ -16,6 +16,7 @@ STYLES = (
     "css/elements/step-player.css",
     "css/labs/transformer.css",
     "css/labs/transformer-step.css",
+    "css/labs/transformer-next.css",
 )
 
 

@@ -233,6 +233,7 @@ export function buildTrace(series, { x, y }, place) {
     xaxis: axisRef("x", place.n),
     yaxis: axisRef("y", place.n),
     connectgaps: points,
+    cliponaxis: !points,
     line: { color: role, width: points ? 1 : 1.75, dash: series.dash ?? "solid" },
     marker: { color: role, size: 6, symbol: series.symbol ?? "diamond" },
     hovertemplate: `%{y:.4~g}${series.unit ? ` ${escapeText(series.unit)}` : ""}`,

@@ -135,15 +135,15 @@ export class Board {
 
   /** Slides shared matrices into place, then fills the result: one row slowly, the rest quickly. */
   async play({ speed, signal }) {
-    await this.#slide(speed, signal);
     const results = this.views.filter((view) => view.side === "after");
-    const row = this.telling().row;
+    const told = this.telling();
+    const { row } = told;
+    await this.#slide(speed, signal);
     const cells = Math.min(results[0].data.cols, SLOW_CELLS);
     await tween(SLOW_MS / speed, signal, (share) => {
       const count = Math.ceil(share * cells);
       for (const view of results) view.element.reveal = { row, count: count >= cells ? view.data.cols : count, rows: 0 };
-      const active = { ...this.telling(), row, col: Math.min(count, cells - 1) };
-      this.#operands(active);
+      this.#operands({ ...told, col: Math.min(count, cells - 1) });
     });
     await tween(FAST_MS / speed, signal, (share) => {
       for (const view of results) view.element.reveal = { row, count: view.data.cols, rows: Math.floor(share * view.data.rows) };

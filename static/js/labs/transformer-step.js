@@ -38,7 +38,7 @@ export class StepView {
     });
     document.addEventListener("keydown", (event) => this.#key(event));
     state.on(["step", "layer", "head", "row", "col", "tensor", "scale"], () => this.#changed());
-    state.on(["trace"], () => this.active && this.open(this.run));
+    state.on(["trace"], () => this.active && state.get("trace") !== this.trace?.id && this.open(this.run));
   }
 
   #centre() {
@@ -141,8 +141,10 @@ export class StepView {
       const { id } = await submit("transformer.trace", { model: this.run.id, text, ...this.next.how });
       const job = await finished(id);
       if (job.state !== "succeeded") throw Object.assign(new Error(job.message || t("The trace did not finish.")), { errors: [] });
-      await this.#adopt(await TraceData.load(id));
+      const trace = await TraceData.load(id);
+      this.trace = trace;
       state.set({ trace: id, row: null, col: null, tensor: null }, { push: true });
+      await this.#adopt(trace);
     } catch (problem) {
       this.text.refuse(problem);
       if (!this.trace) this.#empty(t("The text could not be traced"), problem.message);
@@ -217,7 +219,7 @@ export class StepView {
     const forward = Boolean(previous) && steps.indexOf(step.id) === steps.indexOf(previous.id) + 1;
     const covered = forward && !signal.aborted && how !== "follow";
     await this.render({ covered });
-    if (covered) {
+    if (covered && this.bar.current === step.id) {
       await this.board.play({ speed, signal });
       this.focus();
     }

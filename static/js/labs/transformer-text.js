@@ -64,7 +64,7 @@ export class TextBox {
     this.count.classList.toggle("over", long);
     this.count.textContent = this.block === null
       ? tn("{n} token", "{n} tokens", tokens.length)
-      : t("{n} tokens of {block}", { n: tokens.length, block: this.block });
+      : t("{n} of {block} tokens", { n: tokens.length, block: this.block });
     const strange = this.vocabulary ? tokens.filter((token) => !this.vocabulary.has(token)) : [];
     this.input.setAttribute("aria-invalid", String(long || strange.length > 0));
     this.button.disabled = Boolean(this.working) || long || strange.length > 0 || tokens.length === 0;

@@ -10,6 +10,8 @@ import { glyphs } from "core/format";
 import { artifactUrl } from "core/jobs";
 import { open } from "core/safetensors";
 
+const SMALL = 65_536; // numbers, 256 KB
+
 export class TraceData {
   /** Reads the finished `transformer.trace` job `id`. */
   static async load(id) {
@@ -119,16 +121,20 @@ export class TraceData {
     return [this.isWide(tensor) ? col : row];
   }
 
-  /** Row `row` of a weight matrix `(out, in)`: the numbers that make output feature `row`. */
+  /**
+   * Row `row` of a weight matrix `(out, in)`: the numbers that make output feature `row`. A small
+   * matrix is fetched once as a whole, so that moving over its cells asks the server nothing.
+   */
   async weightRow(name, row) {
     const file = await this.weights();
-    const cols = file.shape(name)[1];
-    return file.slice(name, row * cols, (row + 1) * cols);
+    const [rows, cols] = file.shape(name);
+    if (rows * cols > SMALL) return file.slice(name, row * cols, (row + 1) * cols);
+    return (await file.slice(name)).subarray(row * cols, (row + 1) * cols);
   }
 
   /** One entry of a bias or gain. */
   async weightAt(name, index) {
     const file = await this.weights();
-    return (await file.slice(name, index, index + 1))[0];
+    return (await file.slice(name))[index];
   }
 }

@@ -5,8 +5,8 @@
 
 import { clear, h } from "core/dom";
 import { number, short, sig } from "core/format";
-import { t } from "core/i18n";
-import { control, listJobs, submit } from "core/jobs";
+import { pick, t } from "core/i18n";
+import { control, getJob, listJobs, submit } from "core/jobs";
 import { state } from "core/view-state";
 import "elements/job-status";
 import "elements/live-chart";
@@ -126,7 +126,6 @@ export class TrainView {
 
   async #openId(id) {
     try {
-      const { getJob } = await import("core/jobs");
       this.#adopt(await getJob(id));
     } catch (problem) {
       state.set({ run: null });
@@ -232,7 +231,7 @@ export class TrainView {
     const busy = Boolean(run && !run.ended);
     if (busy !== this.busy) this.formBox.open = !busy;
     this.busy = busy;
-    this.status.hidden = Boolean(run?.ended); // headline and banner say how it ended
+    if (run) this.status.hidden = run.ended; // headline and banner say how it ended
     this.liveBox.hidden = !(run && ["running", "paused"].includes(run.state));
     this.chartBox.hidden = this.gaugesBox.hidden = this.samplesBox.hidden = !run;
     this.modelBox.hidden = Boolean(run?.snapshots.length);
@@ -276,7 +275,7 @@ export class TrainView {
       this.form.note = t("{n} parameters · {steps} steps of {batch} × {block} tokens", { n: short(total, 3), steps: values.steps, batch: values.batch, block: values.block });
       const art = h("div", { class: "model-art" });
       diagram(art, values, vocabulary);
-      clear(this.modelBox, h("h2", null, t("The model you are about to train")), art, this.#probe(values, text));
+      clear(this.modelBox, h("h2", null, t("The model you are about to train")), art, this.#probe(values, text), text ? reading(text) : null);
     }
     if (!this.run) this.#intro();
   }
@@ -369,4 +368,12 @@ export class TrainView {
     const at = items.find((item) => Number(item.dataset.step) <= step);
     for (const item of items) item.classList.toggle("current", item === at);
   }
+}
+
+/** The beginning of a training text, with thanks to where it comes from. */
+function reading(text) {
+  return h("div", { class: "stack" },
+    h("h3", null, t("What it will read")),
+    h("blockquote", { class: "excerpt", dir: "auto" }, text.excerpt, "…"),
+    h("p", { class: "caption" }, pick(text.source), " ", text.licence));
 }

@@ -39,7 +39,7 @@ export class Why {
       ),
       step.mathml || step.formula ? h("h3", null, t("Formula")) : null,
       formula(step),
-      h("p", { class: "caption" }, t("Trace of {n} tokens. Numbers are float32, as the model computes them.", { n: trace.tokens.length })),
+      h("p", { class: "caption" }, t("Tokens in this trace: {n}. Numbers are float32, as the model computes them.", { n: trace.tokens.length })),
     );
   }
 

@@ -6,14 +6,16 @@ import mimetypes
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import urlsplit
 
 from django.contrib.staticfiles import finders
-from django.test import Client
+from django.test import Client, override_settings
 from playwright.sync_api import Page, Route, sync_playwright
 
 from compute.core import kinds
+from playground.web import messages, modules
 from tests.chromium import launch_options
 
 ORIGIN = "http://localhost:8000"
@@ -22,6 +24,23 @@ PLAIN = {
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
 CARRIED = ("content-security-policy", "content-type", "cache-control")
+
+
+@contextmanager
+def plain_settings(**more: Any) -> Iterator[None]:
+    """Static addresses without hashes, so that pages render without collectstatic."""
+    with (
+        TemporaryDirectory() as folder,
+        override_settings(STORAGES=PLAIN, STATIC_ROOT=folder, **more),
+    ):
+        _forget()
+        yield
+    _forget()
+
+
+def _forget() -> None:
+    for cached in (modules._import_map, modules._preloads, messages.script, messages.digest):
+        cached.cache_clear()
 
 
 def answer(route: Route) -> None:

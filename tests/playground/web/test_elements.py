@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.test import override_settings
 from playwright.sync_api import Page, expect
 
 from compute.core import kinds
-from tests.playground.web.browser import ORIGIN, PLAIN, answer, chromium, page_of
+from tests.playground.web.browser import ORIGIN, answer, chromium, page_of, plain_settings
 
 SCHEMA = kinds.json_schema(kinds.get("transformer.train"))
 HOSTILE = '"><img src=x onerror=alert(1)>'
@@ -21,12 +20,12 @@ HOSTILE = '"><img src=x onerror=alert(1)>'
 def page() -> Iterator[Page]:
     """One page for all tests here: loading it is what takes the time."""
     with (
-        override_settings(STORAGES=PLAIN, ROOT_URLCONF="tests.playground.web.gallery"),
+        plain_settings(ROOT_URLCONF="tests.playground.web.gallery"),
         chromium() as browser,
         page_of(browser) as page,
     ):
         page.goto(f"{ORIGIN}/gallery")
-        page.wait_for_function("!!customElements.get('token-strip')")
+        page.wait_for_function("() => !!customElements.get('token-strip')")
         page.evaluate(
             """() => {
               for (const name of ["params-submit", "params-live", "params-change", "job-control",

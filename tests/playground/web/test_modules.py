@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from pathlib import Path
@@ -40,6 +41,20 @@ def test_the_map_is_json_that_cannot_end_its_script() -> None:
     assert imports["vendor/plotly"] == "/static/vendor/plotly.min.js"
     assert re.fullmatch(r"/i18n/zh-hans\.[0-9a-f]{12}\.js", imports["core/catalogue"])
     assert "<" not in text
+
+
+def test_a_lab_page_weighs_little() -> None:
+    """Cold, compressed, without Plotly and the math font. The budget is 300 KB for everything."""
+    known = modules.specifiers()
+    waiting, names = ["labs/transformer", "core/shell"], set[str]()
+    while waiting:
+        name = waiting.pop()
+        if name in known and name not in names:
+            names.add(name)
+            waiting += modules.imports_of(name)
+    files = [SCRIPTS.parent / known[name] for name in names]
+    files += sorted((SCRIPTS.parent / "css").rglob("*.css"))
+    assert sum(len(gzip.compress(file.read_bytes())) for file in files) < 200_000
 
 
 @pytest.mark.usefixtures("plain_static")

@@ -17,13 +17,19 @@ from playground.web import documents, errors, languages, messages, picture
 pytestmark = pytest.mark.usefixtures("plain_static")
 
 
+@pytest.fixture
+def visitor() -> Client:
+    """A browser without scripts."""
+    return Client()
+
+
 def text_of(response: Any) -> str:
     content: bytes = response.content
     return content.decode()
 
 
-def test_home_has_one_card_a_lab_and_one_big_button(client: Client) -> None:
-    page = text_of(client.get("/"))
+def test_home_has_one_card_a_lab_and_one_big_button(visitor: Client) -> None:
+    page = text_of(visitor.get("/"))
     assert page.count("lab-card-action") == len(labs.all()) == 1
     button = re.search(r'<a class="button primary big" href="([^"]+)">.*?</svg>([^<]+)</a>', page)
     assert button is not None
@@ -32,13 +38,13 @@ def test_home_has_one_card_a_lab_and_one_big_button(client: Client) -> None:
     assert re.findall(r'href="(/labs/[^"]+)"', navigation) == ["/labs/transformer"]
 
 
-def test_the_picture_says_what_it_shows(client: Client) -> None:
+def test_the_picture_says_what_it_shows(visitor: Client) -> None:
     facts = picture.facts()
     size = facts["heads"] * facts["tokens"], len(facts["steps"]) * facts["layers"] * facts["tokens"]
     header = picture.IMAGE.read_bytes()[16:24]
     assert (int.from_bytes(header[:4]), int.from_bytes(header[4:])) == size
     assert len(facts["probe"]) == facts["tokens"]
-    assert facts["probe"] in text_of(client.get("/"))
+    assert facts["probe"] in text_of(visitor.get("/"))
 
 
 def test_the_picture_is_made_from_snapshots(tmp_path: Path) -> None:
@@ -54,8 +60,8 @@ def test_the_picture_is_made_from_snapshots(tmp_path: Path) -> None:
     assert picture.png(12, rows).startswith(b"\x89PNG")
 
 
-def test_pages_carry_a_nonce_for_the_import_map_only(client: Client) -> None:
-    response = client.get("/")
+def test_pages_carry_a_nonce_for_the_import_map_only(visitor: Client) -> None:
+    response = visitor.get("/")
     page = text_of(response)
     nonces = re.findall(r'nonce="([^"]+)"', page)
     assert len(nonces) == 1
@@ -63,20 +69,20 @@ def test_pages_carry_a_nonce_for_the_import_map_only(client: Client) -> None:
     assert "unsafe" not in response.headers["Content-Security-Policy"]
 
 
-def test_the_address_chooses_the_language_and_the_cookie_keeps_it(client: Client) -> None:
-    response = client.get("/?lang=zh-hans&run=7")
+def test_the_address_chooses_the_language_and_the_cookie_keeps_it(visitor: Client) -> None:
+    response = visitor.get("/?lang=zh-hans&run=7")
     page = text_of(response)
     assert '<html lang="zh-Hans"' in page
     assert "观看 Transformer 学习" in page
     assert response.headers["Content-Language"] == "zh-Hans"
     # The switch keeps the rest of the address.
     assert 'href="/?lang=en&amp;run=7"' in page
-    assert '<html lang="zh-Hans"' in text_of(client.get("/docs/"))
-    assert '<html lang="en"' in text_of(client.get("/?lang=en"))
+    assert '<html lang="zh-Hans"' in text_of(visitor.get("/docs/"))
+    assert '<html lang="en"' in text_of(visitor.get("/?lang=en"))
 
 
-def test_an_unknown_language_changes_nothing(client: Client) -> None:
-    response = client.get("/?lang=fr")
+def test_an_unknown_language_changes_nothing(visitor: Client) -> None:
+    response = visitor.get("/?lang=fr")
     assert '<html lang="en"' in text_of(response)
     assert "django_language" not in response.cookies
 
@@ -88,23 +94,23 @@ async def test_the_language_middleware_is_asynchronous_too(async_client: AsyncCl
     assert response.cookies["django_language"].value == "zh-hans"
 
 
-def test_the_browsers_language_is_the_default(client: Client) -> None:
-    page = text_of(client.get("/", headers={"accept-language": "zh-CN,zh;q=0.9"}))
+def test_the_browsers_language_is_the_default(visitor: Client) -> None:
+    page = text_of(visitor.get("/", headers={"accept-language": "zh-CN,zh;q=0.9"}))
     assert '<html lang="zh-Hans"' in page
 
 
-def test_the_scripts_catalogue_is_immutable_and_never_stale(client: Client) -> None:
-    response = client.get(messages.script_url("zh-hans"))
+def test_the_scripts_catalogue_is_immutable_and_never_stale(visitor: Client) -> None:
+    response = visitor.get(messages.script_url("zh-hans"))
     assert response.status_code == 200
     assert "immutable" in response.headers["Cache-Control"]
     assert response.headers["Content-Type"].startswith("text/javascript")
     assert text_of(response).startswith("export default {")
-    assert client.get("/i18n/zh-hans.000000000000.js").status_code == 404
-    assert client.get("/i18n/fr.000000000000.js").status_code == 404
+    assert visitor.get("/i18n/zh-hans.000000000000.js").status_code == 404
+    assert visitor.get("/i18n/fr.000000000000.js").status_code == 404
 
 
-def test_a_missing_page_says_what_to_do(client: Client) -> None:
-    response = client.get("/nowhere")
+def test_a_missing_page_says_what_to_do(visitor: Client) -> None:
+    response = visitor.get("/nowhere")
     page = text_of(response)
     assert response.status_code == 404
     assert "There is nothing at this address" in page
@@ -135,21 +141,21 @@ def test_an_error_in_the_error_page_is_still_answered(
 
 
 def test_the_guide_lists_and_renders_its_pages(
-    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    visitor: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "start.en.md").write_text("# Start here\n\n| a | b |\n|---|---|\n| 1 | 2 |\n")
     (tmp_path / "start.zh-hans.md").write_text("# 从这里开始\n")
     (tmp_path / "more.en.md").write_text("# More\n\n<script>alert(1)</script>\n")
     monkeypatch.setattr(documents, "_FOLDERS", {documents.GENERAL: tmp_path})
-    assert "Start here" in text_of(client.get("/docs/"))
-    page = text_of(client.get("/docs/playground/start"))
+    assert "Start here" in text_of(visitor.get("/docs/"))
+    page = text_of(visitor.get("/docs/playground/start"))
     assert "<h1>Start here</h1>" in page and "<td>1</td>" in page
-    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text_of(client.get("/docs/playground/more"))
-    assert "从这里开始" in text_of(client.get("/docs/playground/start?lang=zh-hans"))
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text_of(visitor.get("/docs/playground/more"))
+    assert "从这里开始" in text_of(visitor.get("/docs/playground/start?lang=zh-hans"))
     # A page without a Chinese file is shown in English rather than not at all.
-    assert "<h1>More</h1>" in text_of(client.get("/docs/playground/more?lang=zh-hans"))
-    assert client.get("/docs/playground/none").status_code == 404
-    assert client.get("/docs/nowhere/start").status_code == 404
+    assert "<h1>More</h1>" in text_of(visitor.get("/docs/playground/more?lang=zh-hans"))
+    assert visitor.get("/docs/playground/none").status_code == 404
+    assert visitor.get("/docs/nowhere/start").status_code == 404
 
 
 def test_language_names() -> None:

@@ -1,0 +1,328 @@
+"""Controls, ends of every sort, lost workers, planned stops: real processes, killed for real."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import time
+from typing import Any
+
+import psutil
+import pytest
+
+from playground.jobs.spool import FENCE_STEP
+from tests.playground.client import Client
+
+
+def kinds_of(events: list[dict[str, Any]]) -> list[str]:
+    return [e["type"] if e["type"] != "state" else e["data"]["state"] for e in events]
+
+
+def in_order(events: list[dict[str, Any]]) -> None:
+    keys = [tuple(int(n) for n in e["id"].split("-")) for e in events]
+    assert keys == sorted(set(keys))
+    assert [e["type"] for e in events].count("end") <= 1
+    assert events[-1]["type"] == "end" or "end" not in [e["type"] for e in events]
+
+
+def runner_pid(client: Client, job_id: str) -> int:
+    with sqlite3.connect(f"file:{client.stack.var}/playground.sqlite3?mode=ro", uri=True) as db:
+        row = db.execute(
+            "SELECT pid FROM jobs_attempt WHERE job_id = ? ORDER BY number DESC", [job_id]
+        ).fetchone()
+    db.close()
+    return int(row[0])
+
+
+def train(client: Client, **params: Any) -> str:
+    job_id: str = client.submit("pipe.train", **{"steps": 5000, "wait_ms": 10, **params})["id"]
+    return job_id
+
+
+# -- cancel ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("_", range(3))
+def test_cancel_while_queued(client: Client, _: int) -> None:
+    blocker = train(client)
+    client.until(blocker, "running")
+    waiting = train(client)
+    started = time.monotonic()
+    answer = client.post(f"/api/v1/jobs/{waiting}/cancel")
+    assert (answer.status, answer.json["state"]) == (200, "aborted")
+    again = client.post(f"/api/v1/jobs/{waiting}/cancel")
+    assert (again.status, again.json) == (200, client.job(waiting))
+    client.post(f"/api/v1/jobs/{blocker}/cancel")
+    client.until(blocker, "canceled", timeout_s=3)
+    assert time.monotonic() - started < 6
+    in_order(client.events(blocker))
+
+
+@pytest.mark.parametrize("_", range(3))
+def test_cancel_while_running(client: Client, _: int) -> None:
+    job_id = train(client)
+    client.until(job_id, "running")
+    pid = runner_pid(client, job_id)
+    answer = client.control(job_id, "cancel")
+    assert (answer.status, answer.json["cancel_requested"]) == (202, True)
+    job = client.until(job_id, "canceled", timeout_s=3)
+    assert (job["reason"], job["message"]) == (None, "You canceled the job.")
+    events = client.events(job_id)
+    in_order(events)
+    assert events[-1]["data"]["state"] == "canceled"
+    until = time.monotonic() + 3
+    while psutil.pid_exists(pid) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert not psutil.pid_exists(pid)
+
+
+@pytest.mark.parametrize("_", range(3))
+def test_cancel_while_paused(client: Client, _: int) -> None:
+    job_id = train(client)
+    client.until(job_id, "running")
+    client.control(job_id, "pause")
+    client.until(job_id, "paused")
+    client.control(job_id, "cancel")
+    client.until(job_id, "canceled", timeout_s=3)
+    in_order(client.events(job_id))
+
+
+def test_cancel_of_a_loop_in_c(client: Client) -> None:
+    """`sum(range(…))` hears nothing: the process group is killed, and the next job has a runner."""
+    job = client.submit("pipe.case", case="hang")
+    client.until(job["id"], "running")
+    client.post(f"/api/v1/jobs/{job['id']}/cancel")
+    assert client.until(job["id"], timeout_s=3)["state"] == "canceled"
+    assert client.submit("pipe.echo", wait=10)["state"] == "succeeded"
+
+
+# -- pause, step, set --------------------------------------------------------------------------
+
+
+def test_pause_step_set_resume(client: Client) -> None:
+    job_id = train(client, steps=40, wait_ms=20)
+    client.until(job_id, "running")
+    client.control(job_id, "pause")
+    client.until(job_id, "paused")
+    metrics = [e for e in client.events(job_id) if e["type"] == "metric"]
+    time.sleep(0.2)
+    assert len([e for e in client.events(job_id) if e["type"] == "metric"]) == len(metrics)
+
+    client.control(job_id, "step")
+    until = time.monotonic() + 5
+    while len([e for e in client.events(job_id) if e["type"] == "metric"]) <= len(metrics):
+        assert time.monotonic() < until
+    client.until(job_id, "paused")
+    assert len([e for e in client.events(job_id) if e["type"] == "metric"]) == len(metrics) + 1
+
+    assert client.control(job_id, "set", lr=2.5).status == 202
+    client.control(job_id, "resume")
+    job = client.until(job_id, timeout_s=20)
+    assert (job["state"], job["result"]["lr"]) == ("succeeded", 2.5)
+    events = client.events(job_id)
+    in_order(events)
+    controls = [e["data"]["action"] for e in events if e["type"] == "control"]
+    assert controls == ["pause", "step", "set", "resume"]
+    assert [e["data"]["step"] for e in events if e["type"] == "metric"] == list(range(40))
+    assert job["progress"]["done"] == 40
+
+
+# -- ends of every sort ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("case", "reason", "words"),
+    [
+        ("user", "user_error", "That is not possible."),
+        ("bug", "internal", "RuntimeError"),
+        ("kill", "worker_lost", "signal 9 (SIGKILL)"),
+        ("exit", "worker_lost", "exit code 3"),
+        ("memory", "out_of_memory", "limit is 512 MB"),
+        ("hang", "deadline_exceeded", "2"),
+    ],
+)
+def test_failures_say_why(client: Client, case: str, reason: str, words: str) -> None:
+    job = client.submit("pipe.case", case=case)
+    job = client.until(job["id"], timeout_s=10)
+    assert (job["state"], job["reason"], job["attempt"]) == ("failed", reason, 1)
+    assert words in job["message"]
+    assert "secret detail" not in job["message"]
+    events = client.events(job["id"])
+    in_order(events)
+    error = next(e for e in events if e["type"] == "error")
+    assert error["data"]["reason"] == reason
+    assert events[-1]["data"]["message"] == job["message"]
+    chinese = client.get(f"/api/v1/jobs/{job['id']}", Accept_Language="zh-CN").json["message"]
+    assert any("\u4e00" <= c <= "\u9fff" for c in chinese)
+    assert client.submit("pipe.echo", wait=10)["state"] == "succeeded"
+
+
+def test_a_warm_runner_serves_many_jobs(client: Client) -> None:
+    pids = {client.submit("pipe.case", wait=10, case="")["result"]["pid"] for _ in range(6)}
+    assert len(pids) <= 2  # two slots
+
+
+def test_training_gets_a_fresh_process_each_time(client: Client) -> None:
+    pids = set()
+    for _ in range(2):
+        job_id = train(client, steps=1, wait_ms=0)
+        client.until(job_id)
+        pids.add(runner_pid(client, job_id))
+    assert len(pids) == 2
+
+
+# -- lost workers and planned stops ------------------------------------------------------------
+
+
+def restart(client: Client, part: str) -> None:
+    client.stack.start_part(part)
+    client.stack.wait_until_healthy()
+
+
+def test_a_killed_worker_costs_one_attempt_and_nothing_else(client: Client) -> None:
+    job_id = train(client, steps=120, wait_ms=20)
+    client.until(job_id, "running")
+    while not [e for e in client.events(job_id) if e["type"] == "artifact"]:
+        time.sleep(0.05)
+    pid = runner_pid(client, job_id)
+    client.stack.stop_part("worker-training", signal.SIGKILL)
+    until = time.monotonic() + 3
+    while psutil.pid_exists(pid) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert not psutil.pid_exists(pid)  # no orphan
+    restart(client, "worker-training")
+    job = client.until(job_id, timeout_s=30)
+    assert (job["state"], job["attempt"]) == ("succeeded", 2)
+    assert job["result"]["first"] > 0  # from its checkpoint, not from the start
+    events = client.events(job_id)
+    in_order(events)
+    fence = next(e for e in events if e["data"].get("state") == "queued")
+    assert int(fence["id"].split("-")[1]) > FENCE_STEP
+    resumed = next(e for e in events if e["type"] == "resumed")
+    assert resumed["data"] == {"from_step": job["result"]["first"]}
+    steps = [e["data"]["step"] for e in events if e["type"] == "metric" and e["id"][0] == "2"]
+    assert steps == list(range(job["result"]["first"], 120))
+
+
+def test_a_worker_killed_twice_fails_the_job(client: Client) -> None:
+    job_id = train(client)
+    for attempt in (1, 2):
+        client.until(job_id, "running", timeout_s=30)
+        assert client.job(job_id)["attempt"] == attempt
+        client.stack.stop_part("worker-training", signal.SIGKILL)
+        if attempt == 1:
+            restart(client, "worker-training")
+    job = client.until(job_id, "failed", timeout_s=15)
+    restart(client, "worker-training")
+    assert (job["reason"], job["attempt"]) == ("worker_lost", 2)
+    events = client.events(job_id)
+    in_order(events)
+    assert events[-1]["type"] == "end"
+
+
+def test_a_stalled_worker_finds_its_job_gone(client: Client) -> None:
+    """SIGSTOP past the lease, then SIGCONT: the old attempt must not write one more thing."""
+    job_id = train(client)
+    client.until(job_id, "running")
+    old = client.stack.parts["worker-training"]
+    old_pid = runner_pid(client, job_id)
+    os.kill(old.pid, signal.SIGSTOP)
+    try:
+        until = time.monotonic() + 15
+        while client.job(job_id)["attempt"] == 1:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+    finally:
+        os.kill(old.pid, signal.SIGCONT)
+    client.until(job_id, "running", timeout_s=20)
+    assert client.job(job_id)["attempt"] == 2
+    events = client.events(job_id)
+    in_order(events)
+    fence = next(n for n, e in enumerate(events) if e["data"].get("state") == "queued")
+    assert all(e["id"].startswith("2-") for e in events[fence + 1 :])
+    assert not psutil.pid_exists(old_pid)
+    client.post(f"/api/v1/jobs/{job_id}/cancel")
+    client.until(job_id, "canceled", timeout_s=3)
+
+
+def test_a_planned_stop_loses_nothing_and_spends_no_retry(client: Client) -> None:
+    job_id = train(client, steps=100, wait_ms=20)
+    client.until(job_id, "running")
+    while not [e for e in client.events(job_id) if e["type"] == "metric"]:
+        time.sleep(0.05)
+    pid = runner_pid(client, job_id)
+    assert client.stack.stop_part("worker-training") < 8
+    assert not psutil.pid_exists(pid)
+    assert client.job(job_id)["state"] == "queued"
+    restart(client, "worker-training")
+    job = client.until(job_id, timeout_s=30)
+    assert (job["state"], job["attempt"]) == ("succeeded", 2)
+    events = client.events(job_id)
+    in_order(events)
+    first = [e["data"]["step"] for e in events if e["type"] == "metric" and e["id"][0] == "1"]
+    second = [e["data"]["step"] for e in events if e["type"] == "metric" and e["id"][0] == "2"]
+    assert second == list(range(job["result"]["first"], 100))
+    assert first[: job["result"]["first"]] == list(range(job["result"]["first"]))
+
+
+def test_a_paused_job_gives_its_slot_back_and_resumes(client: Client) -> None:
+    job_id = train(client, steps=60, wait_ms=10)
+    client.until(job_id, "running")
+    client.control(job_id, "set", lr=3.0)
+    client.control(job_id, "pause")
+    client.until(job_id, "paused")
+    other = train(client, steps=1, wait_ms=0)  # the only slot is held until it is parked
+    client.until(other, "succeeded", timeout_s=15)
+    assert client.job(job_id)["state"] == "paused"
+    assert client.control(job_id, "step").status == 409
+    answer = client.control(job_id, "resume")
+    assert (answer.status, answer.json["attempt"]) == (202, 2)
+    job = client.until(job_id, timeout_s=20)
+    assert (job["state"], job["result"]["lr"]) == ("succeeded", 3.0)
+    events = client.events(job_id)
+    in_order(events)
+    assert "resumed" in [e["type"] for e in events]
+
+
+def test_a_dispatcher_that_was_killed_starts_again(client: Client) -> None:
+    client.stack.stop_part("dispatcher", signal.SIGKILL)
+    job = client.submit("pipe.echo")
+    time.sleep(0.3)
+    assert client.job(job["id"])["state"] == "queued"
+    client.stack.start_part("dispatcher")
+    client.until(job["id"], "succeeded", timeout_s=20)
+    client.stack.wait_until_healthy()
+
+
+def test_health_names_what_is_down(client: Client) -> None:
+    client.stack.stop_part("worker-interactive")
+    until = time.monotonic() + 20
+    while client.stack.health()[0] == 200:
+        assert time.monotonic() < until
+        time.sleep(0.2)
+    status, parts = client.stack.health()
+    assert (status, parts["down"]) == (503, ["worker.interactive"])
+    restart(client, "worker-interactive")
+
+
+def test_redis_away_for_two_seconds(client: Client) -> None:
+    """The spool goes on; afterwards the stream has every event, and a reader misses none."""
+    job_id = train(client, steps=200, wait_ms=20)
+    client.until(job_id, "running")
+    with client.socket() as socket:
+        import json
+
+        socket.send(json.dumps({"op": "sub", "topic": f"job:{job_id}", "after": None}))
+        client.stack.redis.stop()
+        time.sleep(2)
+        client.stack.redis.start()
+        seen: list[dict[str, Any]] = []
+        while not seen or seen[-1]["type"] != "end":
+            message = json.loads(socket.recv(timeout=30))
+            if message["op"] == "ev":
+                seen += message["events"]
+    in_order(seen)
+    steps = [e["data"]["step"] for e in seen if e["type"] == "metric"]
+    assert steps == list(range(200))
+    client.stack.wait_until_healthy()
