@@ -380,18 +380,18 @@ def test_every_setting_is_described(language: str) -> None:
 # Examples
 
 
-def example_environment() -> dict[str, str]:
-    """One quiet thread: the tests share the machine's cores."""
-    return {**os.environ, "PYTHONUTF8": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-
-
 def test_the_notebook_examples_run(tmp_path: Path) -> None:
     script = tmp_path / "notebook.py"
     script.write_text("\n".join(fences(page("notebook", "en"), "python")), encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-W", "error", str(script)],
         cwd=ROOT,
-        env={**example_environment(), "TMPDIR": str(tmp_path)},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "OMP_NUM_THREADS": "1",
+            "TMPDIR": str(tmp_path),
+        },
         capture_output=True,
         text=True,
         timeout=100,
@@ -399,22 +399,3 @@ def test_the_notebook_examples_run(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "model.safetensors" in done.stdout and "/heads" in done.stdout
-
-
-def test_the_shell_examples_run(tmp_path: Path) -> None:
-    (block,) = fences(page("notebook", "en"), "sh")
-    block = block.replace(".venv/bin/python", sys.executable)
-    block = block.replace("/tmp/run", str(tmp_path / "run"))
-    done = subprocess.run(
-        ["sh", "-eu", "-c", block],
-        cwd=ROOT,
-        env=example_environment() | {"LC_ALL": "C.UTF-8"},
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "transformer.check" in done.stdout and "--d-model" in done.stdout
-    assert (tmp_path / "run" / "model.safetensors").exists()
-    assert "tokens = 40" in done.stdout

@@ -1,4 +1,4 @@
-"""What README.md and the guide's API page tell people to paste works when it is pasted."""
+"""What README.md and the guide tell people to paste into a shell works when it is pasted."""
 
 from __future__ import annotations
 
@@ -88,6 +88,16 @@ def test_the_flow_without_a_server(tmp_path: Path) -> None:
     said = shell(block, OMP_NUM_THREADS="1", TMPDIR=str(tmp_path))
     assert (tmp_path / "run" / "model.safetensors").exists()
     assert "'steps': 3" in said
+
+
+def test_the_guide_without_a_server(tmp_path: Path) -> None:
+    (block,) = blocks(ROOT / "playground/web/docs/notebook.en.md")
+    block = replaced(block, ".venv/bin/python", sys.executable)
+    block = replaced(block, "/tmp/run", str(tmp_path / "run"))
+    said = shell(block, OMP_NUM_THREADS="1", LC_ALL="C.UTF-8")
+    assert "transformer.check" in said and "--d-model" in said
+    assert (tmp_path / "run" / "model.safetensors").exists()
+    assert "tokens = 40" in said
 
 
 @needs_curl

@@ -7,6 +7,7 @@ import { parts, t } from "core/i18n";
 import { chip } from "labs/transformer-sentences";
 
 const UNIFORM = 0.95;
+const NARROW = 0.005; // of the line
 
 /** `weights` is one row of attention, of which the first `row + 1` are visible. */
 export function spread(host, trace, { weights, row, col, onHover, onSelect }) {
@@ -36,18 +37,38 @@ export function spread(host, trace, { weights, row, col, onHover, onSelect }) {
 
 /** The unit line: each token's share is its probability, the draw is a point on it. */
 export function drawLine(host, trace, { probs, attrs }) {
-  const ids = Array.from(probs.keys()).filter((id) => probs[id] > 0);
-  const chosen = attrs.chosen ?? attrs.id;
   clear(host,
     h("p", { class: "caption" }, t("the line from 0 to 1: each token owns a stretch as long as its probability; the draw {u} falls into one", { u: short(attrs.draw) })),
     h("div", { class: "draw-line" },
-      ids.map((id) => {
-        const part = h("span", { class: `draw-part${id === chosen ? " chosen" : ""}`, title: `${glyphs(trace.meta.vocab[id])} ${percent(probs[id])}` }, probs[id] > 0.03 ? glyphs(trace.meta.vocab[id]) : "");
-        part.style.flexGrow = String(probs[id]);
+      stretches(probs, attrs.chosen).map(({ ids, share }) => {
+        const alone = ids.length === 1;
+        const name = alone ? glyphs(trace.meta.vocab[ids[0]]) : t("{n} unlikely tokens", { n: ids.length });
+        const part = h("span", { class: `draw-part${alone ? "" : " many"}${ids[0] === attrs.chosen ? " chosen" : ""}`, title: `${name} ${percent(share)}` }, alone && share > 0.025 ? name : "");
+        part.style.flexGrow = String(share);
         return part;
       }),
       marker(attrs.draw)),
     h("p", { class: "draw-ends caption number" }, h("span", null, "0"), h("span", null, "1")));
+}
+
+/** The line's stretches in id order; neighbours too narrow to be seen are drawn as one. */
+function stretches(probs, chosen) {
+  const out = [];
+  let open = null;
+  for (const [id, share] of probs.entries()) {
+    if (!(share > 0)) continue;
+    if (share >= NARROW || id === chosen) {
+      open = null;
+      out.push({ ids: [id], share });
+    } else if (open) {
+      open.ids.push(id);
+      open.share += share;
+    } else {
+      open = { ids: [id], share };
+      out.push(open);
+    }
+  }
+  return out;
 }
 
 function marker(u) {

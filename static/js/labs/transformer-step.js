@@ -98,7 +98,7 @@ export class StepView {
       await this.#model(run);
       const wanted = state.get("trace");
       if (wanted && (await this.#load(wanted))) return;
-      await this.traceText(this.text.value || this.probe);
+      await this.traceText(this.text.value || this.probe, { keepCell: true });
     } catch (error) {
       this.#empty(t("This model can't be opened"), error.message);
     }
@@ -134,7 +134,8 @@ export class StepView {
     }
   }
 
-  async traceText(text) {
+  /** Traces a text of the open run. `keepCell` leaves the address's cell locked: a link may name one. */
+  async traceText(text, { keepCell = false } = {}) {
     this.text.busy = true;
     this.bar.pause();
     try {
@@ -143,7 +144,8 @@ export class StepView {
       if (job.state !== "succeeded") throw Object.assign(new Error(job.message || t("The trace did not finish.")), { errors: [] });
       const trace = await TraceData.load(id);
       this.trace = trace;
-      state.set({ trace: id, row: null, col: null, tensor: null }, { push: true });
+      const cell = keepCell ? {} : { row: null, col: null, tensor: null };
+      state.set({ trace: id, ...cell }, { push: !keepCell });
       await this.#adopt(trace);
     } catch (problem) {
       this.text.refuse(problem);
