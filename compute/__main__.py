@@ -8,9 +8,12 @@ from __future__ import annotations
 import os
 import sys
 
+from compute.core import devices
 from compute.core.cli import main
 
 if __name__ == "__main__":
+    for name, value in devices.thread_environment(devices.cores()).items():
+        os.environ.setdefault(name, value)
     try:
         status = main(sys.argv[1:])
         sys.stdout.flush()

@@ -59,8 +59,9 @@ EVENT_TYPES: Mapping[str, Text] = {
         "更早的事件已过期：first 是仍保留的最早 id。",
     ),
     "end": Text(
-        "The last event: state (succeeded, failed, canceled), reason, message, message_zh, result.",
-        "最后一个事件：state (succeeded, failed, canceled)、reason、message、message_zh、result。",
+        "The last event: state (succeeded, failed, canceled, aborted), reason, message, message_zh, "
+        "result.",
+        "最后一个事件：state (succeeded, failed, canceled, aborted)、reason、message、message_zh、result。",
     ),
 }
 

@@ -29,7 +29,7 @@ from compute.transformer.update import loss_of, make_optimizer, windows
 
 EVAL_WINDOWS = 32  # held-out windows in each evaluation, always the same ones
 SAMPLE_TOKENS = 64
-LAST_SAMPLE_TOKENS = 200
+LAST_SAMPLE_TOKENS = 160
 SAMPLE_HOW = SamplingParams(temperature=0.8)
 RUNAWAY = 3.0  # times ln V: a loss this bad, for this many steps in a row, won't come back
 RUNAWAY_STEPS = 20
@@ -160,7 +160,8 @@ class Trainer:
 
     def restore(self) -> None:
         """Continue from the newest checkpoint of an earlier attempt."""
-        source = cast("Any", self.ctx.resume_from)
+        source = self.ctx.resume_from
+        assert source is not None
         if source.is_dir():
             name = checkpoint.newest_checkpoint(source)
             if name is None:
@@ -266,7 +267,7 @@ class Trainer:
         if self.runaway >= RUNAWAY_STEPS:
             limit = RUNAWAY * self.ln_v
             self.diverge(RAN_AWAY.format(limit=limit, steps=RUNAWAY_STEPS))
-        if step in self.snapshots:
+        if step in self.snapshots or self.stopped:
             self.snapshot()
         if step in self.samples or self.stopped:
             self.sample()

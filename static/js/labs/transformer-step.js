@@ -78,7 +78,8 @@ export class StepView {
     if (row === null || col === null) return null;
     const tensor = state.get("tensor") ?? this.board.main().one.tensor;
     const view = this.board.views.find((one) => one.one.tensor === tensor && (one.head === null || one.head === this.head || one.one.head !== undefined));
-    return view ? { tensor, head: view.head === null ? null : this.head, row, col } : null;
+    const inside = view && row >= 0 && col >= 0 && row < view.data.rows && col < view.data.cols;
+    return inside ? { tensor, head: view.head === null ? null : this.head, row, col } : null;
   }
 
   /** Opens an ended run: its newest trace from the address, or a new one of the default text. */

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from compute.transformer.config import Config, parameter_count
 from compute.transformer.model import Attention, Block, Transformer, masked_softmax, sinusoids
 
-VARIANTS = [
+VARIANTS: list[dict[str, Any]] = [
     {"norm": norm, "positions": positions}
     for norm in ("pre", "post")
     for positions in ("learned", "sinusoidal")
@@ -31,7 +31,7 @@ def ignore(name: str, tensor: Tensor) -> None:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_the_traced_path_is_the_fast_path(variant: dict[str, str]) -> None:
+def test_the_traced_path_is_the_fast_path(variant: dict[str, Any]) -> None:
     model = make(**variant)
     ids = torch.randint(11, (3, 12))
     difference = (model(ids) - model(ids, ignore)).abs().max()
@@ -40,7 +40,7 @@ def test_the_traced_path_is_the_fast_path(variant: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("record", [None, ignore])
-def test_no_logit_knows_a_later_token(variant: dict[str, str], record: Any) -> None:
+def test_no_logit_knows_a_later_token(variant: dict[str, Any], record: Any) -> None:
     model = make(**variant)
     ids = torch.randint(11, (1, 12))
     before = model(ids, record)
@@ -111,13 +111,13 @@ def test_masked_softmax_against_the_definition() -> None:
     expected = torch.tensor([first, second, [0.0, 0.0, 0.0]])
     assert torch.allclose(weights, expected, atol=1e-7)
     assert masked[0, 2] == -math.inf and torch.equal(masked[2], torch.full((3,), -math.inf))
-    weights.square().sum().backward()
+    weights.square().sum().backward()  # type: ignore[no-untyped-call]
     assert scores.grad is not None and scores.grad.isfinite().all()
     assert torch.equal(scores.grad[2], torch.zeros(3))
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_an_untrained_model_guesses(variant: dict[str, str]) -> None:
+def test_an_untrained_model_guesses(variant: dict[str, Any]) -> None:
     """Before training the loss is near ln V."""
     torch.manual_seed(0)
     model = Transformer(
@@ -140,7 +140,7 @@ def test_sinusoids_are_those_of_the_paper(c: int) -> None:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("d_ff", [16, 40])
-def test_the_formula_counts_what_torch_counts(variant: dict[str, str], d_ff: int) -> None:
+def test_the_formula_counts_what_torch_counts(variant: dict[str, Any], d_ff: int) -> None:
     config = Config(vocab=11, block=12, layers=3, heads=3, d_model=24, d_ff=d_ff, **variant)
     assert parameter_count(config) == sum(p.numel() for p in Transformer(config).parameters())
 

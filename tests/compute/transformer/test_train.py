@@ -235,6 +235,8 @@ def test_patience_stops_a_model_that_learns_by_heart(small: Small, tmp_path: Pat
     halves = {"text": "abcdefgh" * 40 + "hgfedcba" * 5, "steps": 2000, "patience": 3}
     done = run("transformer.train", {**small, **halves}, dir=tmp_path, threads=1)
     assert done.result["steps"] < 2000
+    last = [f["step"] for f in of_type(done.events, "frame") if f["name"] == "attention"][-1]
+    assert last == done.result["steps"]
     said = " ".join(log["text"] for log in of_type(done.events, "log"))
     assert "has not fallen for 3 evaluations" in said and "by heart" in said
 
