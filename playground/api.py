@@ -1,10 +1,9 @@
-"""Assembles the REST API under `/api/v1/`: routers, and one shape for everything that goes wrong."""
+"""Assembles the REST API under `/api/v1/`: routers, and one shape for all that goes wrong."""
 
 from __future__ import annotations
 
 import logging
 from typing import Any
-
 
 from django.core.exceptions import RequestDataTooBig
 from django.db import Error as DatabaseError
@@ -24,7 +23,7 @@ log = logging.getLogger(__name__)
 api = NinjaAPI(
     title="Playground",
     version="1",
-    description="Every computation is a job that emits events. Errors are application/problem+json.",
+    description="Each computation is a job that emits events. Errors: application/problem+json.",
     urls_namespace="api",
 )
 api.add_router("", jobs)
@@ -75,4 +74,3 @@ def _handle(request: HttpRequest, error: Any) -> HttpResponse:
 
 for _kind in (Exception, ValidationError, HttpError, Http404):
     api.add_exception_handler(_kind, _handle)
-

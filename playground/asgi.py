@@ -1,8 +1,10 @@
 """The web process: pages, API and socket. It never imports torch."""
 
+# ruff: noqa: E402  (the order is the point: settings, then Django, then what needs it)
 from __future__ import annotations
 
 import os
+from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "playground.settings")
 
@@ -14,16 +16,20 @@ django_application = get_asgi_application()
 
 from django.urls import path
 
+import playground.urls  # noqa: F401  (now, not at the first request)
+from compute.core import kinds
 from playground.jobs.lifespan import Lifespan
 from playground.jobs.socket import JobSocket, unknown_socket
 from playground.local_mode import LocalMode
 
-application = ProtocolTypeRouter(
+kinds.all_kinds()
+socket: Any = JobSocket.as_asgi()
+elsewhere: Any = unknown_socket
+routes: Any = [path("ws/v1", socket), path("<path:rest>", elsewhere)]
+application: Any = ProtocolTypeRouter(
     {
         "http": django_application,
-        "websocket": URLRouter(
-            [path("ws/v1", JobSocket.as_asgi()), path("<path:rest>", unknown_socket)]
-        ),
+        "websocket": URLRouter(routes),
         "lifespan": Lifespan(),
     }
 )

@@ -1,4 +1,4 @@
-"""Settings from the environment. A bad value stops the start with one sentence that says what to do.
+"""Settings from the environment. A bad value stops the start with a sentence that says what to do.
 
 Every helper reads one variable, falls back to a default when it is unset or empty, and raises
 `ImproperlyConfigured` naming the variable, the value it found and the values it accepts.

@@ -47,9 +47,7 @@ PROBLEMS: Mapping[str, Spec] = {
         ("Token needed", "需要令牌"),
         ("Open the address that the start printed.", "请打开启动时打印的地址。"),
     ),
-    "not_signed_in": _spec(
-        401, ("Not signed in", "未登录"), ("Sign in first.", "请先登录。")
-    ),
+    "not_signed_in": _spec(401, ("Not signed in", "未登录"), ("Sign in first.", "请先登录。")),
     "foreign_host": _spec(
         403,
         ("Foreign host", "主机名不符"),
@@ -71,14 +69,14 @@ PROBLEMS: Mapping[str, Spec] = {
             "本地模式拒绝经代理转发的请求；请改用服务器模式。",
         ),
     ),
-    "forbidden": _spec(
-        403, ("Forbidden", "禁止访问"), ("You may not do this.", "你无权这样做。")
-    ),
+    "forbidden": _spec(403, ("Forbidden", "禁止访问"), ("You may not do this.", "你无权这样做。")),
     "not_found": _spec(
         404, ("Not found", "未找到"), ("There is nothing at this address.", "此地址没有内容。")
     ),
     "job_not_found": _spec(
-        404, ("No such job", "没有此任务"), ("You have no job with this id.", "你没有这个编号的任务。")
+        404,
+        ("No such job", "没有此任务"),
+        ("You have no job with this id.", "你没有这个编号的任务。"),
     ),
     "artifact_not_found": _spec(
         404,
@@ -98,12 +96,18 @@ PROBLEMS: Mapping[str, Spec] = {
     "not_acceptable": _spec(
         406,
         ("Not acceptable", "无法按要求返回"),
-        ("Ask for application/json or text/event-stream.", "请接受 application/json 或 text/event-stream。"),
+        (
+            "Ask for application/json or text/event-stream.",
+            "请接受 JSON 或 text/event-stream。",
+        ),
     ),
     "illegal_state": _spec(
         409,
         ("Wrong state", "状态不符"),
-        ("The job is {got}; {action} needs it to be {expected}.", "任务处于 {got}；{action} 需要 {expected}。"),
+        (
+            "The job is {got}; {action} needs it to be {expected}.",
+            "任务处于 {got}；{action} 需要 {expected}。",
+        ),
     ),
     "control_not_offered": _spec(
         409,
@@ -115,9 +119,7 @@ PROBLEMS: Mapping[str, Spec] = {
         ("Not ended", "尚未结束"),
         ("The job is {state}. Cancel it first.", "任务处于 {state}，请先取消。"),
     ),
-    "too_large": _spec(
-        413, ("Too large", "过大"), ("The body is over 1 MB.", "请求体超过 1 MB。")
-    ),
+    "too_large": _spec(413, ("Too large", "过大"), ("The body is over 1 MB.", "请求体超过 1 MB。")),
     "not_json": _spec(
         415,
         ("JSON only", "只收 JSON"),
@@ -134,12 +136,8 @@ PROBLEMS: Mapping[str, Spec] = {
     "invalid_request": _spec(
         422, ("Invalid request", "请求无效"), ("Some values are not valid.", "有些值无效。")
     ),
-    "invalid_params": _spec(
-        422, ("Invalid parameters", "参数无效"), ("{all}", "{all}")
-    ),
-    "unknown_kind": _spec(
-        422, ("Unknown kind", "未知类型"), ("{all}", "{all}")
-    ),
+    "invalid_params": _spec(422, ("Invalid parameters", "参数无效"), ("{all}", "{all}")),
+    "unknown_kind": _spec(422, ("Unknown kind", "未知类型"), ("{all}", "{all}")),
     "internal": _spec(
         500,
         ("Internal error", "内部错误"),
@@ -243,7 +241,7 @@ def response(
     answer["Cache-Control"] = "no-store"
     if content["status"] in (429, 503):
         # Jittered, so that those who were turned away together don't come back together.
-        answer["Retry-After"] = str(random.randint(1, 5))  # noqa: S311
+        answer["Retry-After"] = str(random.randint(1, 5))
     for name, value in (headers or {}).items():
         answer[name] = value
     return answer
@@ -343,6 +341,3 @@ def server_error(request: HttpRequest) -> HttpResponse:
     from playground.web import errors
 
     return response(request, "internal") if is_api(request.path) else errors.server_error(request)
-
-
-

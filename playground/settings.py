@@ -1,4 +1,4 @@
-"""Settings, all from the environment; docs list every name. See `playground.env` for the helpers."""
+"""Settings, all from the environment; the helpers are in `playground.env`."""
 
 from __future__ import annotations
 
@@ -98,7 +98,6 @@ INSTALLED_APPS = [
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.staticfiles",
-    "channels",
     "ninja",
     "django_htmx",
     "csp",

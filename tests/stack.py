@@ -81,9 +81,6 @@ class Stack:
             "COMPUTE_KINDS": TEST_KINDS,
             "PYTHONPATH": str(ROOT),
             "DJANGO_SETTINGS_MODULE": "playground.settings",
-            "LEASE_S": "3",
-            "PARK_AFTER_S": "2",
-            "JOB_MEMORY_MB": "512",
             "LOG_LEVEL": "WARNING",
             **environment,
         }
@@ -142,7 +139,11 @@ class Stack:
     def _manage(self, *arguments: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [sys.executable, str(ROOT / "manage.py"), *arguments],
-            env=self.env, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            env=self.env,
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         )
 
     def health(self) -> tuple[int, dict[str, Any]]:

@@ -1,1 +1,1 @@
-"""Whose is it: every row has an owner. Local mode has exactly one; sign-in comes with server mode."""
+"""Whose is it: every row has an owner. Local mode has exactly one."""

@@ -16,7 +16,7 @@ from ninja import Query, Router, Schema
 from pydantic import ConfigDict, Field
 
 from compute.core import kinds
-from compute.core.errors import Problem, UnknownKind
+from compute.core.errors import InvalidParams, Problem, UnknownKind
 from compute.core.texts import Text
 from playground.accounts.owner import current_owner_id
 from playground.jobs import files, history, queries, service, sse
@@ -103,7 +103,7 @@ def control_job(request: HttpRequest, job_id: str, payload: ControlIn) -> HttpRe
     job = queries.job(owner_id=current_owner_id(request), job_id=job_id)
     try:
         job = service.control(job=job, action=payload.action, values=payload.values)
-    except kinds.InvalidParams as error:
+    except InvalidParams as error:
         errors = [Problem(f"/values{p.pointer}", p.text, p.nearest) for p in error.problems]
         raise ApiProblem("invalid_params", errors=errors, all=error.text) from error
     return _json(_as_json(job), status=200 if job.ended else 202)
@@ -243,5 +243,3 @@ def _json(content: Any, *, status: int = 200) -> HttpResponse:
     answer = HttpResponse(text, content_type="application/json", status=status)
     answer["Cache-Control"] = "no-cache"
     return answer
-
-

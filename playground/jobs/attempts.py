@@ -9,18 +9,20 @@ import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import psutil
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Q
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from playground.jobs import queries, states
-from playground.jobs.runners import kill_group
 from playground.jobs.models import Artifact, Attempt, Job
+from playground.jobs.outcomes import Outcome
+from playground.jobs.runners import kill_group
 
 log = logging.getLogger(__name__)
 HOST = socket.gethostname()
@@ -40,26 +42,13 @@ class Made:
     sha256: str
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """How a job ends."""
-
-    state: str
-    reason: str = ""
-    message: str = ""
-    message_zh: str = ""
-    result: Any = None
-
-
 class Lease:
     """One worker's hold on one attempt of one job."""
 
     def __init__(self, job: Job, worker: str, resume_from: int | None) -> None:
         self.job, self.worker, self.resume_from = job, worker, resume_from
         self.state = states.STARTING
-        self._rows = Q(
-            pk=job.pk, attempt=job.attempt, lease_worker=worker, state__in=states.HELD
-        )
+        self._rows = Q(pk=job.pk, attempt=job.attempt, lease_worker=worker, state__in=states.HELD)
 
     def _write(self, **values: Any) -> None:
         if not Job.objects.filter(self._rows).update(**values):
@@ -94,8 +83,12 @@ class Lease:
             Artifact.objects.bulk_create(
                 [
                     Artifact(
-                        job_id=self.job.pk, attempt=self.job.attempt, name=item.name,
-                        type=item.type, size=item.size, sha256=item.sha256,
+                        job_id=self.job.pk,
+                        attempt=self.job.attempt,
+                        name=item.name,
+                        type=item.type,
+                        size=item.size,
+                        sha256=item.sha256,
                     )
                     for item in made
                 ],
@@ -107,15 +100,21 @@ class Lease:
     def finish(self, outcome: Outcome, progress: Any = None) -> None:
         """The terminal row. It commits before anyone hears of the end."""
         route = _route(self.state, outcome.state)
-        for before, after in zip(route, route[1:], strict=False):
+        for before, after in pairwise(route):
             states.check(before, after)
         values: dict[str, Any] = {"progress": progress} if progress is not None else {}
         now = timezone.now()
         with transaction.atomic():
             self._write(
-                state=outcome.state, reason=outcome.reason, message=outcome.message,
-                message_zh=outcome.message_zh, result=outcome.result, ended_at=now,
-                lease_worker="", lease_expires_at=None, **values,
+                state=outcome.state,
+                reason=outcome.reason,
+                message=outcome.message,
+                message_zh=outcome.message_zh,
+                result=outcome.result,
+                ended_at=now,
+                lease_worker="",
+                lease_expires_at=None,
+                **values,
             )
             self._close_attempt(outcome.state)
         self.state = outcome.state
@@ -132,13 +131,14 @@ class Lease:
     def requeue(self) -> None:
         """Back to the queue because this worker is going away on purpose; spends no retry."""
         after = self.job.attempt + 1
-        states.check(
-            self.state, states.QUEUED, attempt_before=self.job.attempt, attempt_to=after
-        )
+        states.check(self.state, states.QUEUED, attempt_before=self.job.attempt, attempt_to=after)
         with transaction.atomic():
             self._write(
-                state=states.QUEUED, attempt=after, dispatched_at=None,
-                lease_worker="", lease_expires_at=None,
+                state=states.QUEUED,
+                attempt=after,
+                dispatched_at=None,
+                lease_worker="",
+                lease_expires_at=None,
             )
             self._close_attempt("stopped")
         self.state = states.QUEUED
@@ -155,7 +155,9 @@ def claim(*, job_id: str, attempt: int, worker: str) -> Lease | None:
     now = timezone.now()
     with transaction.atomic():
         taken = Job.objects.filter(pk=job_id, state=states.QUEUED, attempt=attempt).update(
-            state=states.STARTING, lease_worker=worker, lease_expires_at=_expiry(),
+            state=states.STARTING,
+            lease_worker=worker,
+            lease_expires_at=_expiry(),
             started_at=Coalesce("started_at", now),
         )
         if not taken:
@@ -206,6 +208,6 @@ def _started(pid: int) -> float | None:
 
 def _conflict_target() -> dict[str, Any]:
     """MySQL finds the conflict by itself and refuses to be told; SQLite must be told."""
-    if "mysql" in settings.DATABASES["default"]["ENGINE"]:
+    if connection.vendor == "mysql":
         return {}
     return {"unique_fields": ["job", "attempt", "name"]}

@@ -93,9 +93,7 @@ def hand_out(queue: str, slots: int) -> list[Waiting]:
         return []
     with transaction.atomic():
         holding = rows.filter(queries.holding_slot())
-        held = dict(
-            holding.order_by().values_list("owner_id").annotate(Count("pk"))
-        )
+        held = dict(holding.order_by().values_list("owner_id").annotate(Count("pk")))
         free = slots - sum(held.values())
         if free <= 0:
             return []
@@ -141,7 +139,10 @@ def reap() -> int:
 def _reap(job: Job) -> None:
     before, worker = job.attempt, job.lease_worker
     mine = Job.objects.filter(
-        pk=job.pk, attempt=before, lease_worker=worker, state=job.state,
+        pk=job.pk,
+        attempt=before,
+        lease_worker=worker,
+        state=job.state,
         lease_expires_at=job.lease_expires_at,
     )
     free = {"lease_worker": "", "lease_expires_at": None}
@@ -153,13 +154,15 @@ def _reap(job: Job) -> None:
         states.check(job.state, states.FAILED)
         words = REASONS["worker_lost"]
         moved = mine.update(
-            state=states.FAILED, reason="worker_lost", message=words.en, message_zh=words.zh,
-            ended_at=now, **free,
+            state=states.FAILED,
+            reason="worker_lost",
+            message=words.en,
+            message_zh=words.zh,
+            ended_at=now,
+            **free,
         )
     else:
-        states.check(
-            job.state, states.QUEUED, attempt_before=before, attempt_to=before + 1
-        )
+        states.check(job.state, states.QUEUED, attempt_before=before, attempt_to=before + 1)
         moved = mine.update(
             state=states.QUEUED, attempt=before + 1, retried=True, dispatched_at=None, **free
         )
@@ -261,5 +264,3 @@ def _can_skip() -> bool:
     from django.db import connection
 
     return bool(connection.features.has_select_for_update_skip_locked)
-
-

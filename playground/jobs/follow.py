@@ -6,7 +6,7 @@ The socket, server-sent events and `Prefer: wait` all read through this one gene
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -29,7 +29,7 @@ class News:
 
 async def follow(
     hub: Hub, job_id: str, after: str, *, idle_s: float | None = None
-) -> AsyncIterator[News]:
+) -> AsyncGenerator[News, None]:
     """Yields news until `end` has been seen or the server stops."""
     reader = Reader(job_id, after)
     try:
@@ -46,7 +46,7 @@ async def follow(
         hub.detach(reader)
 
 
-async def _catch_up(hub: Hub, reader: Reader) -> AsyncIterator[News]:
+async def _catch_up(hub: Hub, reader: Reader) -> AsyncGenerator[News, None]:
     """From the log up to the hub's position; returns attached."""
     while True:
         found = await history.read(hub.client, reader.job_id, reader.cursor, BATCH)
@@ -62,7 +62,7 @@ async def _catch_up(hub: Hub, reader: Reader) -> AsyncIterator[News]:
             reader.cursor = hub.position(reader.job_id)
 
 
-async def _live(hub: Hub, reader: Reader, idle_s: float | None) -> AsyncIterator[News]:
+async def _live(hub: Hub, reader: Reader, idle_s: float | None) -> AsyncGenerator[News, None]:
     """What the hub brings; returns, detached, when the reader's queue has overflowed."""
     while True:
         if hub.closing:

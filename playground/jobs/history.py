@@ -1,4 +1,4 @@
-"""Reading a job's events: from the stream, and from the spool where the stream no longer has them."""
+"""Reading a job's events: from the stream, or the spool where the stream no longer has them."""
 
 from __future__ import annotations
 

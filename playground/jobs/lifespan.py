@@ -34,9 +34,7 @@ def say_bye_on_signal(loop: asyncio.AbstractEventLoop) -> None:
         if not callable(server):
             continue
 
-        def handle(
-            number: int, frame: FrameType | None, server: Any = server
-        ) -> None:
+        def handle(number: int, frame: FrameType | None, server: Any = server) -> None:
             loop.call_soon_threadsafe(bye)
             server(number, frame)
 

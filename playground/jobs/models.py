@@ -1,4 +1,4 @@
-"""Rows. The job's row is the truth about its state; its output lives in the spool and the stream."""
+"""Rows. A job's row is the truth about its state; its output is in the spool and the stream."""
 
 from __future__ import annotations
 
@@ -71,9 +71,7 @@ class Attempt(models.Model):
     outcome = models.CharField(max_length=24, blank=True)
 
     class Meta:
-        constraints = (
-            models.UniqueConstraint(fields=["job", "number"], name="attempt_once"),
-        )
+        constraints = (models.UniqueConstraint(fields=["job", "number"], name="attempt_once"),)
 
     def __str__(self) -> str:
         return f"{self.job_id} attempt {self.number}"

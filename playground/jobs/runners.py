@@ -127,9 +127,7 @@ class Pool:
     back and serve the next one, until they have served enough or have grown too large.
     """
 
-    def __init__(
-        self, *, spares: int, single_use: bool, threads: int, warm: Sequence[str]
-    ) -> None:
+    def __init__(self, *, spares: int, single_use: bool, threads: int, warm: Sequence[str]) -> None:
         self._spares, self._single_use = spares, single_use
         self._threads, self._warm = threads, tuple(warm)
         self._idle: list[Runner] = []

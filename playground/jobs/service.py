@@ -18,6 +18,7 @@ from playground import redis
 from playground.jobs import artifacts, controls, queries, spool, states, stream
 from playground.jobs.ids import is_job_id, new_job_id
 from playground.jobs.models import Artifact, Job
+from playground.jobs.outcomes import Outcome
 
 log = logging.getLogger(__name__)
 NUDGE = "nudge"  # a list: the dispatcher blocks on it and wakes at once
@@ -95,8 +96,12 @@ def cancel(*, job: Job) -> Job:
     now = timezone.now()
     rows = Job.objects.filter(pk=job.pk)
     if rows.filter(state=states.QUEUED).update(
-        state=states.ABORTED, ended_at=now, cancel_requested_at=now, dispatched_at=None,
-        message=ABORTED.en, message_zh=ABORTED.zh,
+        state=states.ABORTED,
+        ended_at=now,
+        cancel_requested_at=now,
+        dispatched_at=None,
+        message=ABORTED.en,
+        message_zh=ABORTED.zh,
     ):
         states.check(states.QUEUED, states.ABORTED)
         job.refresh_from_db()
@@ -115,7 +120,9 @@ def cancel(*, job: Job) -> Job:
     if job.lease_worker and not job.ended:
         try:
             controls.send(
-                worker=job.lease_worker, job_id=job.pk, attempt=job.attempt,
+                worker=job.lease_worker,
+                job_id=job.pk,
+                attempt=job.attempt,
                 control={"action": "cancel"},
             )
         except redis.RedisError as error:
@@ -135,23 +142,13 @@ def delete(*, job: Job) -> None:
         log.warning("job %s: its stream is left to expire: %s", job.pk, error)
 
 
-def end_data(job: Job) -> dict[str, Any]:
-    """The data of the `end` event that belongs to a row in a terminal state."""
-    return {
-        "state": job.state,
-        "reason": job.reason or None,
-        "message": job.message or None,
-        "message_zh": job.message_zh or None,
-        "result": job.result,
-    }
-
-
 def close_log(job: Job) -> None:
     """Writes the `end` that a terminal row without a supervisor still lacks, and lets the stream
     expire. Safe to repeat; without Redis the dispatcher does it later."""
     try:
         if not _log_has_end(job.pk):
-            stream.append_outside(job.pk, job.attempt, ("end", end_data(job)))
+            end = Outcome(job.state, job.reason, job.message, job.message_zh, job.result)
+            stream.append_outside(job.pk, job.attempt, ("end", end.end_data()))
         client = redis.shared()
         stream.resend(client, job.pk, stream.last_id(client, job.pk))
         stream.expire(client, job.pk)
@@ -180,9 +177,7 @@ def _unpark(*, job: Job, message: dict[str, Any]) -> Job:
         raise states.IllegalMove(
             to=message["action"], expected=["paused with a slot"], got="paused without a slot"
         )
-    states.check(
-        job.state, states.QUEUED, attempt_before=job.attempt, attempt_to=job.attempt + 1
-    )
+    states.check(job.state, states.QUEUED, attempt_before=job.attempt, attempt_to=job.attempt + 1)
     moved = Job.objects.filter(
         pk=job.pk, state=states.PAUSED, attempt=job.attempt, lease_worker=""
     ).update(state=states.QUEUED, attempt=job.attempt + 1, dispatched_at=None)
@@ -223,7 +218,7 @@ def _check_refs(*, owner_id: int, refs: tuple[str, ...], params: Mapping[str, An
 
 
 def _seed(params: Mapping[str, Any], job_id: str) -> int:
-    """The param `seed` if the kind has one, else 31 bits out of the id: the same in each attempt."""
+    """The param `seed` if the kind has one, else 31 bits of the id: the same in each attempt."""
     value = params.get("seed")
     if isinstance(value, int) and not isinstance(value, bool):
         return value

@@ -71,8 +71,14 @@ class JobSocket(AsyncWebsocketConsumer):
             await self.close(4401)
             return
         await self.accept()
-        await self._say({"op": "welcome", "protocol": 1, "version": settings.VERSION,
-                         "limits": {"topics": TOPICS, "rate": RATE, "burst": BURST}})
+        await self._say(
+            {
+                "op": "welcome",
+                "protocol": 1,
+                "version": settings.VERSION,
+                "limits": {"topics": TOPICS, "rate": RATE, "burst": BURST},
+            }
+        )
 
     async def disconnect(self, code: int) -> None:
         for task in getattr(self, "follows", {}).values():
@@ -151,7 +157,7 @@ class JobSocket(AsyncWebsocketConsumer):
             await self._say({"op": "lag", "topic": topic})
         elif news.what == "bye":
             # Spread over four seconds, so that a restart isn't met by everyone at once.
-            retry_ms = random.randint(1000, 5000)  # noqa: S311
+            retry_ms = random.randint(1000, 5000)
             await self._say({"op": "bye", "retry_ms": retry_ms})
 
     async def _events(self, topic: str, news: News) -> None:

@@ -1,8 +1,8 @@
 """The states of a job and the moves between them. Anything else is refused by name.
 
-    queued → starting → running ⇄ paused → succeeded | failed | canceled
-    queued → aborted                       cancelled or expired before it started
-    starting | running | paused → queued   with the next attempt: worker lost, planned stop, unpark
+queued → starting → running ⇄ paused → succeeded | failed | canceled
+queued → aborted                       cancelled or expired before it started
+starting | running | paused → queued   with the next attempt: worker lost, planned stop, unpark
 """
 
 from __future__ import annotations

@@ -7,12 +7,9 @@ deadlines. Every event goes to the spool first, then to the stream. No torch in 
 from __future__ import annotations
 
 import logging
-import os
 import selectors
-import signal
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -21,39 +18,24 @@ from django.db import Error as DatabaseError
 from django.db import close_old_connections
 
 from compute.core import kinds
-from compute.core.errors import REASONS, ComputeError
+from compute.core.errors import ComputeError
 from compute.core.events import EVENT_TYPES
-from compute.core.texts import Text
 from playground import redis
-from playground.jobs import artifacts, queries, service, spool, states, stream
-from playground.jobs.attempts import Lease, LeaseLost, Made, Outcome
+from playground.jobs import artifacts, outcomes, queries, service, spool, states, stream
+from playground.jobs.attempts import Lease, LeaseLost, Made
+from playground.jobs.inbox import Inbox
+from playground.jobs.outcomes import Outcome
 from playground.jobs.runners import LineTooLong, Runner
 
 log = logging.getLogger(__name__)
 
 BATCH_S = 0.02  # after a batch has gone out the next waits this long; a lone event never waits
 CANCEL_GRACE_S = 1.5  # then the process group is killed: a C loop hears nothing
+BOOT_S = 60.0  # a runner that hasn't begun by then is broken
 DEADLINE_GRACE_S = 2.7  # the runner's own watchdog comes first, with better words
 STOP_GRACE_S = 4.0  # for a checkpoint, when this worker is asked to leave
 MEASURE_S = 0.5
 NEVER = float("inf")
-
-CANCELED = Text("You canceled the job.", "你取消了任务。")
-KILLED = Text(
-    "The process that ran the job was ended by signal {signal}.",
-    "运行任务的进程被信号 {signal} 终止了。",
-)
-EXITED = Text(
-    "The process that ran the job ended with exit code {code}.",
-    "运行任务的进程以退出码 {code} 结束了。",
-)
-OVER_MEMORY = Text(
-    "The job used {used} MB of memory; the limit is {limit} MB. Try a smaller batch or model.",
-    "任务用了 {used} MB 内存，上限是 {limit} MB。请减小批大小或模型。",
-)
-OVER_TIME = Text(
-    "The job ran past its limit of {limit} seconds.", "任务超过了 {limit} 秒的时间上限。"
-)
 
 
 class Left(Exception):
@@ -63,39 +45,6 @@ class Left(Exception):
 class RunnerPool(Protocol):
     def take(self) -> Runner: ...
     def give_back(self, runner: Runner, *, healthy: bool) -> None: ...
-
-
-class Inbox:
-    """Controls for one supervised job; a pipe wakes its thread."""
-
-    def __init__(self) -> None:
-        self._items: deque[dict[str, Any]] = deque()
-        self._read, self._write = os.pipe()
-        os.set_blocking(self._read, False)
-        self._open = True
-        self._lock = threading.Lock()
-
-    def fileno(self) -> int:
-        return self._read
-
-    def post(self, control: dict[str, Any]) -> None:
-        with self._lock:
-            if self._open:
-                self._items.append(control)
-                os.write(self._write, b".")
-
-    def drain(self) -> list[dict[str, Any]]:
-        with self._lock:
-            os.read(self._read, 4096)
-            items = list(self._items)
-            self._items.clear()
-            return items
-
-    def close(self) -> None:
-        with self._lock:
-            self._open = False
-            os.close(self._read)
-            os.close(self._write)
 
 
 class Supervision:
@@ -109,7 +58,8 @@ class Supervision:
         self.spool = spool.Writer(self.job.pk, self.job.attempt)
         self.stream = stream.Writer(self.job.pk, self.job.attempt, redis.shared())
         self.runner: Runner | None = None
-        self.healthy = False  # the runner has said its end and can serve another job
+        self.said_end = False  # the runner has told how the job ended
+        self.healthy = False  # and can serve another job
         self.seq = 0
         self.pending: list[spool.Entry] = []
         self.made: list[Made] = []
@@ -137,7 +87,7 @@ class Supervision:
                 outcome = Outcome(states.FAILED, error.reason, error.text.en, error.text.zh)
             except Exception:
                 log.exception("job %s: supervision failed", job.pk)
-                outcome = failure("internal")
+                outcome = outcomes.failure("internal")
             self._finish(outcome)
         except (LeaseLost, stream.Stale) as error:
             log.warning("leaving a job that is no longer ours: %s", error)
@@ -170,7 +120,8 @@ class Supervision:
         self.runner.send({"spec": spec})
         self.lease.record_runner(self.runner.pid)
         now = time.monotonic()
-        self.deadline_at = now + job.deadline_s + DEADLINE_GRACE_S
+        # The job's time starts with its `running`; until then the runner may still be importing.
+        self.deadline_at = now + BOOT_S + job.deadline_s
         self.renew_at = now + min(1.0, settings.LEASE_S / 5)
         self.measure_at = now + MEASURE_S
 
@@ -182,8 +133,13 @@ class Supervision:
             selector.register(self.inbox, selectors.EVENT_READ, self._obey)
             while self.outcome is None:
                 due = min(
-                    self.flush_at, self.renew_at, self.measure_at, self.deadline_at,
-                    self.kill_at, self.park_at, self.stop_at,
+                    self.flush_at,
+                    self.renew_at,
+                    self.measure_at,
+                    self.deadline_at,
+                    self.kill_at,
+                    self.park_at,
+                    self.stop_at,
                 )
                 for key, _ in selector.select(max(0.0, due - time.monotonic())):
                     key.data()
@@ -193,26 +149,12 @@ class Supervision:
 
     def _finish(self, outcome: Outcome) -> None:
         """Row first, then the `end` event; the dispatcher adds an `end` that we fail to."""
-        if outcome.state == states.FAILED and not self.healthy:
-            self._say(
-                "error",
-                {
-                    "reason": outcome.reason,
-                    "message": outcome.message,
-                    "message_zh": outcome.message_zh,
-                },
-            )
+        if outcome.state == states.FAILED and not self.said_end:
+            self._say("error", outcome.error_data())
         self._insist(self._flush)
         self._insist(lambda: self.lease.finish(outcome, self.progress))
         service.nudge()
-        end = {
-            "state": outcome.state,
-            "reason": outcome.reason or None,
-            "message": outcome.message or None,
-            "message_zh": outcome.message_zh or None,
-            "result": outcome.result,
-        }
-        self._say("end", end)
+        self._say("end", outcome.end_data())
         self._flush()
         if self.stream.behind:
             return
@@ -257,7 +199,7 @@ class Supervision:
             lines = self.runner.read()
         except LineTooLong:
             log.warning("job %s: a line without end", self.job.pk)
-            self._kill(failure("internal"))
+            self._kill(outcomes.failure("internal"))
             return
         if lines is None:
             self._runner_gone()
@@ -279,7 +221,7 @@ class Supervision:
             log.warning("job %s: dropped an event of unknown type %.40r", self.job.pk, type_)
             return
         if type_ == "end":
-            self.outcome = _outcome(data)
+            self.outcome, self.said_end = outcomes.from_runner(data), True
             # Past its deadline a runner may have been stuck in C code, and ends itself.
             self.healthy = self.outcome.reason != "deadline_exceeded"
             return
@@ -299,8 +241,8 @@ class Supervision:
         if to not in (states.RUNNING, states.PAUSED):
             log.warning("job %s: the runner named a state %.40r", self.job.pk, to)
             return
-        if to == states.PAUSED and self.lease.state == states.STARTING:
-            self._insist(lambda: self.lease.move(states.RUNNING))
+        if self.lease.state == states.STARTING:
+            self.deadline_at = now + self.job.deadline_s + DEADLINE_GRACE_S
         self._insist(lambda: self.lease.move(to))
         if to == states.PAUSED:
             self.paused_since = now
@@ -368,9 +310,13 @@ class Supervision:
         if now >= self.measure_at:
             self._measure(now)
         if now >= self.kill_at:
-            self._kill(Outcome(states.CANCELED, "", CANCELED.en, CANCELED.zh))
+            self._kill(outcomes.canceled())
         elif now >= self.deadline_at and self.paused_since is None:
-            self._kill(failure("deadline_exceeded", OVER_TIME.format(limit=self.job.deadline_s)))
+            self._kill(
+                outcomes.failure(
+                    "deadline_exceeded", outcomes.OVER_TIME.format(limit=self.job.deadline_s)
+                )
+            )
         elif now >= self.stop_at:
             self._leave()
         elif now >= self.park_at:
@@ -398,20 +344,14 @@ class Supervision:
         self.measure_at = now + MEASURE_S
         used = self.runner.resident_mb()
         if used > settings.JOB_MEMORY_MB:
-            words = OVER_MEMORY.format(used=round(used), limit=settings.JOB_MEMORY_MB)
-            self._kill(failure("out_of_memory", words))
+            words = outcomes.OVER_MEMORY.format(used=round(used), limit=settings.JOB_MEMORY_MB)
+            self._kill(outcomes.failure("out_of_memory", words))
 
     def _runner_gone(self) -> None:
         """The output closed without an `end`: the process has died under the job."""
         assert self.runner is not None
         code = self.runner.close(grace_s=0.5)
-        if self.cancel_asked:
-            self.outcome = Outcome(states.CANCELED, "", CANCELED.en, CANCELED.zh)
-        elif code < 0:
-            name = signal.Signals(-code).name
-            self.outcome = failure("worker_lost", KILLED.format(signal=f"{-code} ({name})"))
-        else:
-            self.outcome = failure("worker_lost", EXITED.format(code=code))
+        self.outcome = outcomes.canceled() if self.cancel_asked else outcomes.died(code)
 
     def _kill(self, outcome: Outcome) -> None:
         assert self.runner is not None
@@ -451,20 +391,3 @@ class Supervision:
                 if self.stopping.wait(0.5):
                     raise Left("stopped without a database") from error
                 close_old_connections()
-
-
-def failure(reason: str, words: Text | None = None) -> Outcome:
-    """A failed end with `reason`, in its usual words or better ones."""
-    words = words or REASONS[reason]
-    return Outcome(states.FAILED, reason, words.en, words.zh)
-
-
-def _outcome(data: dict[str, Any]) -> Outcome:
-    """The runner's `end`. A state or reason that isn't one of ours becomes an internal failure."""
-    state, reason = data.get("state"), data.get("reason") or ""
-    if state not in (states.SUCCEEDED, states.FAILED, states.CANCELED):
-        return failure("internal")
-    if reason and reason not in REASONS:
-        reason = "internal"
-    message, message_zh = str(data.get("message") or ""), str(data.get("message_zh") or "")
-    return Outcome(state, reason, message, message_zh, data.get("result"))

@@ -21,8 +21,9 @@ from compute.core import kinds
 from playground import redis, stores
 from playground.jobs import attempts, health, service
 from playground.jobs.controls import Listener
+from playground.jobs.inbox import Inbox
 from playground.jobs.runners import Pool
-from playground.jobs.supervise import Inbox, Supervision
+from playground.jobs.supervise import Supervision
 
 if TYPE_CHECKING:
     from celery import Celery

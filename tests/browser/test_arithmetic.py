@@ -162,3 +162,29 @@ def test_safetensors_slices_by_range(page: Page, tmp_path: Path) -> None:
         assert 'no tensor "z"' in found["missing"]
     ranges = [wanted for wanted in asked if wanted]
     assert all(int(w.split("-")[1]) < len(raw) + 65_536 for w in ranges)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"norm": "post", "positions": "sinusoidal"},
+        {"layers": 1, "heads": 1, "d_model": 16, "d_ff": 7, "block": 8},
+    ],
+    ids=["default", "as in 2017", "odd widths"],
+)
+def test_the_diagrams_parameter_count_is_the_models(page: Page, change: dict[str, Any]) -> None:
+    from compute.transformer.config import Config
+    from compute.transformer.model import Transformer
+
+    values = {"layers": 4, "heads": 4, "d_model": 96, "d_ff": None, "block": 64}
+    values |= {"norm": "pre", "positions": "learned"} | change
+    model = Transformer(Config(vocab=81, **values | {"d_ff": values["d_ff"] or 4 * 96}))
+    found = page.evaluate(
+        """async (values) => {
+          const { parameterCount } = await import("labs/transformer-diagram");
+          return parameterCount(values, 81);
+        }""",
+        values,
+    )
+    assert found == sum(p.numel() for p in model.parameters())

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from websockets.sync.client import ClientConnection, connect
+from websockets.typing import Origin
 
 from tests.stack import Stack
 
@@ -51,10 +52,10 @@ class Client:
         finally:
             connection.close()
 
-    def get(self, path: str, **headers: str) -> Answer:
+    def get(self, path: str, **headers: Any) -> Answer:
         return self.request("GET", path, **headers)
 
-    def post(self, path: str, body: Any = None, **headers: str) -> Answer:
+    def post(self, path: str, body: Any = None, **headers: Any) -> Answer:
         return self.request("POST", path, {} if body is None else body, **headers)
 
     def submit(self, kind: str, wait: int = 0, **params: Any) -> dict[str, Any]:
@@ -90,7 +91,7 @@ class Client:
     @contextmanager
     def socket(self, **options: Any) -> Iterator[ClientConnection]:
         url = f"ws://127.0.0.1:{self.stack.port}/ws/v1"
-        with connect(url, origin=self.stack.url, **options) as opened:  # type: ignore[arg-type]
+        with connect(url, origin=Origin(self.stack.url), **options) as opened:
             welcome = json.loads(opened.recv(timeout=5))
             assert welcome["op"] == "welcome"
             yield opened

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from compute.core.kinds import CONTROLS, Kind, Params, param, problem, register
 from compute.core.texts import Text
 
@@ -12,7 +14,7 @@ def words(en: str, zh: str) -> Text:
     return Text(en, zh)
 
 
-def number(default: float, en: str, zh: str, **limits: float) -> float:
+def number(default: float, en: str, zh: str, **limits: Any) -> float:
     value: float = param(default, label=words(en, zh), help=words(f"{en}.", f"{zh}。"), **limits)
     return value
 
@@ -98,7 +100,18 @@ register(
         run=f"{RUNS}:case",
         title=words("Case", "情形"),
         summary=words("Behaves as told.", "按要求行事。"),
-        deadline_s=2,
+        deadline_s=20,
+    )
+)
+register(
+    Kind(
+        name="pipe.hang",
+        params=EchoParams,
+        queue="interactive",
+        run=f"{RUNS}:hang",
+        title=words("Hang", "卡住"),
+        summary=words("Hears nothing.", "什么都听不到。"),
+        deadline_s=1,
     )
 )
 register(

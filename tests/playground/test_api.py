@@ -21,7 +21,14 @@ def problem(answer: Answer, status: int, code: str) -> dict[str, Any]:
     assert (answer.status, answer.headers["content-type"]) == (status, "application/problem+json")
     found: dict[str, Any] = answer.json
     assert set(found) == {
-        "type", "title", "status", "detail", "instance", "code", "errors", "request_id",
+        "type",
+        "title",
+        "status",
+        "detail",
+        "instance",
+        "code",
+        "errors",
+        "request_id",
     }
     assert (found["status"], found["code"], found["type"]) == (status, code, f"/problems/{code}")
     assert found["title"]
@@ -49,7 +56,9 @@ def test_submit_wait_and_read(client: Client) -> None:
     events = client.events(job["id"])
     assert [e["id"] for e in events] == ["1-1", "1-2", "1-3"]
     assert [(e["type"], e["data"].get("state")) for e in events] == [
-        ("state", "starting"), ("state", "running"), ("end", "succeeded"),
+        ("state", "starting"),
+        ("state", "running"),
+        ("end", "succeeded"),
     ]
     assert all(e["job"] == job["id"] and abs(e["t"] - time.time()) < 60 for e in events)
 
@@ -113,7 +122,8 @@ def test_kinds(client: Client) -> None:
     one = client.get("/api/v1/kinds/pipe.train").json
     assert one == items["pipe.train"]
     assert one["params"]["properties"]["lr"]["x-label"] == {
-        "en": "Learning rate", "zh-hans": "学习率",
+        "en": "Learning rate",
+        "zh-hans": "学习率",
     }
     assert one["settable"] == ["lr"]
 
@@ -130,7 +140,8 @@ def test_queue_shows_my_place(client: Client) -> None:
     assert places == [1, 2]
     assert (queues["training"]["busy"], queues["training"]["waiting"]) == (1, 2)
     assert queues["training"]["mine"] == [
-        {"id": waiting[0], "place": 1}, {"id": waiting[1], "place": 2},
+        {"id": waiting[0], "place": 1},
+        {"id": waiting[1], "place": 2},
     ]
 
 
@@ -193,9 +204,7 @@ def test_artifacts_are_listed(client: Client, made: dict[str, Any]) -> None:
         ("bytes=1000-9999", (1000, 1024)),
     ],
 )
-def test_range(
-    client: Client, made: dict[str, Any], asked: str, span: tuple[int, int]
-) -> None:
+def test_range(client: Client, made: dict[str, Any], asked: str, span: tuple[int, int]) -> None:
     answer = client.get(f"{made['urls']['artifacts']}/model.bin", Range=asked)
     start, end = span
     assert (answer.status, answer.body) == (206, CONTENT[start:end])
@@ -240,8 +249,16 @@ def test_a_page_in_an_artifact_is_not_served_as_a_page(client: Client) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "../1/model.bin", "..%2f..%2f..%2fplayground.sqlite3", "%2e%2e/%2e%2e/secret-key",
-        "/etc/passwd", "%2fetc%2fpasswd", "model.bin%00", "sub/../model.bin", ".", "", "model.bin/",
+        "../1/model.bin",
+        "..%2f..%2f..%2fplayground.sqlite3",
+        "%2e%2e/%2e%2e/secret-key",
+        "/etc/passwd",
+        "%2fetc%2fpasswd",
+        "model.bin%00",
+        "sub/../model.bin",
+        ".",
+        "",
+        "model.bin/",
     ],
 )
 def test_no_way_out_of_the_folder(client: Client, made: dict[str, Any], name: str) -> None:
@@ -355,9 +372,7 @@ def test_failures_of_a_job_that_exists(client: Client, made: dict[str, Any]) -> 
 def test_invalid_params_point_into_the_body_in_the_readers_language(client: Client) -> None:
     body = {"kind": "pipe.train", "params": {"steps": 0, "lr": "fast", "stepz": 3}}
     english = problem(client.post(JOBS, body), 422, "invalid_params")
-    chinese = problem(
-        client.post(JOBS, body, Accept_Language="zh-CN"), 422, "invalid_params"
-    )
+    chinese = problem(client.post(JOBS, body, Accept_Language="zh-CN"), 422, "invalid_params")
     pointers = {e["pointer"] for e in english["errors"]}
     assert pointers == {"/params/steps", "/params/lr", "/params/stepz"}
     assert {e["pointer"] for e in chinese["errors"]} == pointers
@@ -404,6 +419,11 @@ def test_health(client: Client) -> None:
     status, parts = client.stack.health()
     assert status == 200
     assert set(parts) == {
-        "web", "database", "redis", "dispatcher", "worker.interactive", "worker.training",
+        "web",
+        "database",
+        "redis",
+        "dispatcher",
+        "worker.interactive",
+        "worker.training",
     }
     assert all(part["ok"] for part in parts.values())

@@ -6,7 +6,7 @@ import threading
 import time
 from collections import Counter
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from django.utils import timezone
@@ -16,6 +16,7 @@ from playground.accounts.models import User
 from playground.jobs import attempts, controls, dispatch, ids, service, spool, states, stream
 from playground.jobs.dispatch import Waiting, fair
 from playground.jobs.models import Attempt, Job
+from playground.jobs.outcomes import Outcome
 from tests.stack import RedisServer
 
 pytestmark = pytest.mark.django_db
@@ -28,7 +29,11 @@ def owner() -> User:
 
 def make(owner: User, **values: Any) -> Job:
     defaults: dict[str, Any] = {
-        "kind": "pipe.train", "queue": "training", "params": {}, "seed": 1, "deadline_s": 60,
+        "kind": "pipe.train",
+        "queue": "training",
+        "params": {},
+        "seed": 1,
+        "deadline_s": 60,
     }
     return Job.objects.create(owner=owner, **{**defaults, **values})
 
@@ -72,7 +77,7 @@ def test_who_holds_fewer_comes_first() -> None:
 
 def test_among_equals_the_one_whose_start_is_longest_ago() -> None:
     now = timezone.now()
-    last = {1: now, 2: now - timedelta(minutes=5)}
+    last: dict[int, Any] = {1: now, 2: now - timedelta(minutes=5)}
     chosen = fair(waiting(1, 2), {}, last, 1)
     assert [item.owner_id for item in chosen] == [2]
 
@@ -131,7 +136,7 @@ def test_a_lost_worker_costs_one_retry(pipe: RedisServer, owner: User) -> None:
     entries = spool.read(job.pk, ids.START, 9)
     assert [e.type for e in entries] == ["metric", "metric", "state"]
     # The stream has caught up with what the lost worker had only spooled.
-    found = redis.shared().xrange(stream.key(job.pk))
+    found = cast("Any", redis.shared().xrange(stream.key(job.pk)))
     assert [i for i, _ in found] == [e.id for e in entries]
 
 
@@ -143,7 +148,7 @@ def test_a_second_loss_fails_it(pipe: RedisServer, owner: User) -> None:
     assert job.message
     assert job.message_zh
     assert spool.read(job.pk, ids.START, 9)[-1].type == "end"
-    assert redis.shared().ttl(stream.key(job.pk)) > 0
+    assert cast("int", redis.shared().ttl(stream.key(job.pk))) > 0
 
 
 def test_a_lost_job_that_was_to_be_cancelled_is_cancelled(pipe: RedisServer, owner: User) -> None:
@@ -202,7 +207,7 @@ def test_every_write_of_a_stale_attempt_is_refused(pipe: RedisServer, owner: Use
         lease.renew,
         lambda: lease.move(states.PAUSED),
         lambda: lease.register([made]),
-        lambda: lease.finish(attempts.Outcome("succeeded")),
+        lambda: lease.finish(Outcome("succeeded")),
         lease.park,
         lease.requeue,
     ):
@@ -222,9 +227,7 @@ def test_a_stale_worker_of_the_same_attempt_is_refused(pipe: RedisServer, owner:
         lease.renew()
 
 
-def test_a_second_attempt_ends_what_the_first_left_running(
-    pipe: RedisServer, owner: User
-) -> None:
+def test_a_second_attempt_ends_what_the_first_left_running(pipe: RedisServer, owner: User) -> None:
     import subprocess
 
     import psutil

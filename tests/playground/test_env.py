@@ -37,7 +37,11 @@ def test_defaults_hold_for_unset_and_empty(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_bad_value_stops_the_start_with_a_sentence(name: str, value: str, words: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", "import playground.settings"],
-        env={**os.environ, name: value}, cwd=ROOT, capture_output=True, text=True, check=False,
+        env={**os.environ, name: value},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode != 0
     assert words in done.stderr.splitlines()[-1]

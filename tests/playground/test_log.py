@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from typing import Any, cast
 
 import pytest
 
@@ -34,12 +35,16 @@ def test_job_ids_sort_by_time_and_are_safe() -> None:
     assert [i[:9] for i in made] == sorted(i[:9] for i in made)
 
 
-@pytest.mark.parametrize("text", ["", "u" * 20, "x" * 21, "../../../../etc/pass", "01M8Q9QPFJ682T9YHG36", 3])
+@pytest.mark.parametrize(
+    "text", ["", "u" * 20, "x" * 21, "../../../../etc/pass", "01M8Q9QPFJ682T9YHG36", 3]
+)
 def test_not_a_job_id(text: object) -> None:
     assert not ids.is_job_id(text)
 
 
-@pytest.mark.parametrize("text", ["1", "1-", "-1", "01-1", "1-1-1", "a-b", "1-99999999999999999", ""])
+@pytest.mark.parametrize(
+    "text", ["1", "1-", "-1", "01-1", "1-1-1", "a-b", "1-99999999999999999", ""]
+)
 def test_not_an_event_id(text: str) -> None:
     with pytest.raises(ValueError, match="1-42"):
         ids.event_key(text)
@@ -48,7 +53,11 @@ def test_not_an_event_id(text: str) -> None:
 def test_an_event_is_one_line_of_json(pipe: RedisServer) -> None:
     entry = line(1, 7, "log", text='"><img>\u2028\nnext')
     assert json.loads(entry.line) == {
-        "id": "1-7", "job": JOB, "type": "log", "t": 1.5, "data": {"text": '"><img>\u2028\nnext'},
+        "id": "1-7",
+        "job": JOB,
+        "type": "log",
+        "t": 1.5,
+        "data": {"text": '"><img>\u2028\nnext'},
     }
     assert "\n" not in entry.line
 
@@ -118,7 +127,7 @@ def test_recovery_sends_exactly_what_the_stream_lacks(pipe: RedisServer) -> None
     writer.behind = True
     writer.recover()
     assert not writer.behind
-    found = client.xrange(stream.key(JOB))
+    found = cast("Any", client.xrange(stream.key(JOB)))
     assert [i for i, _ in found] == [e.id for e in entries]
 
 

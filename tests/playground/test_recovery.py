@@ -6,6 +6,7 @@ import os
 import signal
 import sqlite3
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import psutil
@@ -13,6 +14,18 @@ import pytest
 
 from playground.jobs.spool import FENCE_STEP
 from tests.playground.client import Client
+from tests.stack import Stack
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[Stack]:
+    """One of our own, with short patience: its parts get killed."""
+    running = Stack(LEASE_S="3", PARK_AFTER_S="2", JOB_MEMORY_MB="512")
+    try:
+        running.start()
+        yield running
+    finally:
+        running.stop()
 
 
 def kinds_of(events: list[dict[str, Any]]) -> list[str]:
@@ -38,6 +51,13 @@ def runner_pid(client: Client, job_id: str) -> int:
 def train(client: Client, **params: Any) -> str:
     job_id: str = client.submit("pipe.train", **{"steps": 5000, "wait_ms": 10, **params})["id"]
     return job_id
+
+
+def running(client: Client, job_id: str, attempt: int) -> None:
+    until = time.monotonic() + 30
+    while ((job := client.job(job_id))["state"], job["attempt"]) != ("running", attempt):
+        assert time.monotonic() < until, f"{job}\n{client.stack.said()}"
+        time.sleep(0.05)
 
 
 # -- cancel ------------------------------------------------------------------------------------
@@ -139,12 +159,23 @@ def test_pause_step_set_resume(client: Client) -> None:
         ("kill", "worker_lost", "signal 9 (SIGKILL)"),
         ("exit", "worker_lost", "exit code 3"),
         ("memory", "out_of_memory", "limit is 512 MB"),
-        ("hang", "deadline_exceeded", "2"),
     ],
 )
 def test_failures_say_why(client: Client, case: str, reason: str, words: str) -> None:
     job = client.submit("pipe.case", case=case)
-    job = client.until(job["id"], timeout_s=10)
+    failed_because(client, job["id"], reason, words)
+
+
+def test_a_loop_in_c_ends_at_its_deadline(client: Client) -> None:
+    job = client.submit("pipe.hang")
+    client.until(job["id"], "running")
+    started = time.monotonic()
+    failed_because(client, job["id"], "deadline_exceeded", "1 s")
+    assert time.monotonic() - started < 1 + 3
+
+
+def failed_because(client: Client, job_id: str, reason: str, words: str) -> None:
+    job = client.until(job_id, timeout_s=15)
     assert (job["state"], job["reason"], job["attempt"]) == ("failed", reason, 1)
     assert words in job["message"]
     assert "secret detail" not in job["message"]
@@ -208,8 +239,7 @@ def test_a_killed_worker_costs_one_attempt_and_nothing_else(client: Client) -> N
 def test_a_worker_killed_twice_fails_the_job(client: Client) -> None:
     job_id = train(client)
     for attempt in (1, 2):
-        client.until(job_id, "running", timeout_s=30)
-        assert client.job(job_id)["attempt"] == attempt
+        running(client, job_id, attempt)
         client.stack.stop_part("worker-training", signal.SIGKILL)
         if attempt == 1:
             restart(client, "worker-training")
@@ -235,8 +265,7 @@ def test_a_stalled_worker_finds_its_job_gone(client: Client) -> None:
             time.sleep(0.05)
     finally:
         os.kill(old.pid, signal.SIGCONT)
-    client.until(job_id, "running", timeout_s=20)
-    assert client.job(job_id)["attempt"] == 2
+    running(client, job_id, 2)
     events = client.events(job_id)
     in_order(events)
     fence = next(n for n, e in enumerate(events) if e["data"].get("state") == "queued")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
+from websockets.typing import Origin
 
 from playground.jobs import spool, stream
 from playground.jobs.follow import follow as follow_in_process
@@ -106,7 +107,9 @@ def test_before_the_claim_a_snapshot_then_everything(client: Client) -> None:
         say(socket, op="sub", topic=f"job:{waiting['id']}", after=None)
         first = hear(socket)
         assert (first["op"], first["job"]["state"], first["job"]["place"]) == (
-            "snapshot", "queued", 1,
+            "snapshot",
+            "queued",
+            1,
         )
         client.post(f"/api/v1/jobs/{blocker['id']}/cancel")
         events: list[dict[str, Any]] = []
@@ -208,14 +211,14 @@ def test_too_many_messages(client: Client) -> None:
 
 def test_another_address(client: Client) -> None:
     url = f"ws://127.0.0.1:{client.stack.port}/ws/v2"
-    with connect(url, origin=client.stack.url) as socket:  # type: ignore[arg-type]
+    with connect(url, origin=Origin(client.stack.url)) as socket:
         assert closed_with(socket) == 4404
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1:1"])
 def test_a_foreign_origin_is_turned_away_at_the_handshake(client: Client, origin: str) -> None:
     url = f"ws://127.0.0.1:{client.stack.port}/ws/v1"
-    with pytest.raises(InvalidStatus) as refused, connect(url, origin=origin):  # type: ignore[arg-type]
+    with pytest.raises(InvalidStatus) as refused, connect(url, origin=Origin(origin)):
         pass
     assert refused.value.response.status_code == 403
     assert json.loads(refused.value.response.body)["code"] == "foreign_origin"

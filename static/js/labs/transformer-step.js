@@ -52,7 +52,7 @@ export class StepView {
     this.extra = h("div", { class: "card extra", hidden: true });
     this.notice = h("div", { class: "step-notice", "aria-live": "polite" });
     this.board = new Board(this.figure, { onHover: (cell) => this.hover(cell), onSelect: (cell) => this.select(cell) });
-    this.tools = h("div", { class: "figure-tools" }, h("label", { class: "caption" }, t("colour scale"), " ", this.scale));
+    this.tools = h("div", { class: "figure-tools" }, h("span", { class: "caption figure-hint" }, t("hover previews · click locks · Esc unlocks")), h("label", { class: "caption" }, t("colour scale"), " ", this.scale));
     this.centre.append(
       h("div", { class: "row spread" }, this.crumbs, this.tools), this.title, this.line, this.notice, this.figure, this.extra);
   }

@@ -23,8 +23,8 @@ const KIND = "transformer.train";
 const ACTIVE = ["queued", "starting", "running", "paused"];
 
 export class TrainView {
-  constructor({ left, centre, right, player, data, onStep }) {
-    Object.assign(this, { left, centre, right, player, data, onStep, run: null });
+  constructor({ left, centre, right, player, data, onStep, onRun }) {
+    Object.assign(this, { left, centre, right, player, data, onStep, onRun, run: null });
     this.#left();
     this.#centre();
     this.#player();
@@ -241,6 +241,7 @@ export class TrainView {
       return;
     }
     runCard(this.card, run, this.data.texts);
+    this.onRun(run);
     const { title, text } = words.running(run);
     this.#say(title, text);
     this.#banner();
@@ -291,14 +292,14 @@ export class TrainView {
   #banner() {
     const { run } = this;
     const show = run.state === "succeeded";
-    const failed = ["failed", "canceled"].includes(run.state);
+    const failed = ["failed", "canceled"].includes(run.state); // a cancelled one needs no excuse
     this.banner.hidden = !show && !failed;
     const reason = run.end?.reason ?? run.job.reason;
     const key = [run.id, run.state, reason, run.message].join();
     if (this.banner.dataset.for === key) return;
     this.banner.dataset.for = key;
     clear(this.banner,
-      failed ? h("p", { class: "notice error", "data-testid": "failure" }, run.message) : null,
+      run.state === "failed" ? h("p", { class: "notice error", "data-testid": "failure" }, run.message) : null,
       show || run.state === "canceled" || reason === "diverged"
         ? h("button", { class: `button big ${show ? "primary" : ""}`, type: "button", "data-testid": "step-through", onclick: () => this.onStep(run.job) }, t("Step through its attention"))
         : null);

@@ -15,8 +15,8 @@ const rooms = Object.fromEntries(["train", "step"].map((mode) => [mode, Object.f
 )]));
 
 const mode = () => (state.get("mode") === "step" ? "step" : "train");
-const train = new TrainView({ ...rooms.train, data, onStep: (job) => go("step", job) });
 const stepCard = rooms.step.left.appendChild(h("div", { class: "card run-card" }));
+const train = new TrainView({ ...rooms.train, data, onStep: (job) => go("step", job), onRun: card });
 const step = new StepView({ ...rooms.step, onTrain: () => go("train") });
 step.defaults = (run) => data.texts.find((text) => text.name === run.params.data)?.probe;
 
@@ -29,13 +29,18 @@ function tabs() {
   const names = { train: t("Train"), step: t("Step through") };
   const bar = document.getElementById("lab-modes");
   for (const [name, label] of Object.entries(names)) {
-    bar.append(h("button", { class: "mode-tab", type: "button", role: "tab", "data-mode": name, onclick: () => go(name) }, label));
+    bar.append(h("button", { class: "mode-tab", type: "button", "data-mode": name, onclick: () => go(name) }, label));
   }
+}
+
+/** The step side's card, from the events of its run where the train side has read them. */
+function card(run) {
+  if (stepCard.dataset.run === run.id) runCard(stepCard, run, data.texts);
 }
 
 async function show() {
   const now = mode();
-  for (const tab of document.querySelectorAll(".mode-tab")) tab.setAttribute("aria-selected", String(tab.dataset.mode === now));
+  for (const tab of document.querySelectorAll(".mode-tab")) tab.setAttribute("aria-pressed", String(tab.dataset.mode === now));
   for (const [name, places_] of Object.entries(rooms)) {
     for (const room of Object.values(places_)) room.hidden = name !== now;
   }
@@ -50,7 +55,8 @@ async function openStep() {
   if (wanted) run = train.run?.id === wanted && train.run.ended ? await getJob(wanted) : await getJob(wanted).catch(() => null);
   else run = (await listJobs({ kind: "transformer.train", state: "succeeded", limit: 1 }).catch(() => ({ items: [] }))).items[0] ?? null;
   stepCard.hidden = !run;
-  if (run) runCard(stepCard, { job: run, last: null, end: null, setup: null }, data.texts);
+  stepCard.dataset.run = run?.id ?? "";
+  if (run) card(train.run?.id === run.id ? train.run : { id: run.id, job: run, last: null, end: null, setup: null });
   await step.open(run);
 }
 
