@@ -12,8 +12,8 @@ from compute.core import devices
 from compute.core.cli import main
 
 if __name__ == "__main__":
-    for name, value in devices.thread_environment(devices.cores()).items():
-        os.environ.setdefault(name, value)
+    # What the person has set goes before what we would set.
+    os.environ.update(devices.thread_environment(devices.cores()) | dict(os.environ))
     try:
         status = main(sys.argv[1:])
         sys.stdout.flush()

@@ -18,4 +18,5 @@ def healthz(request: HttpRequest) -> JsonResponse:
     answer["Cache-Control"] = "no-store"
     if down:
         answer["Retry-After"] = "1"
+        answer._has_been_logged = True  # type: ignore[attr-defined]  # asked for while starting
     return answer

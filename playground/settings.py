@@ -117,6 +117,7 @@ MIDDLEWARE = [
     "playground.web.languages.LanguageInAddress",
     "django.middleware.common.CommonMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "playground.one_thread.one_thread",  # last
 ]
 ROOT_URLCONF = "playground.urls"
 ASGI_APPLICATION = "playground.asgi.application"

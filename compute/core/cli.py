@@ -18,7 +18,7 @@ from compute.core import run
 from compute.core.errors import Canceled, ComputeError, InvalidParams
 from compute.core.events import dumps
 from compute.core.kinds import Kind, all_kinds, get, json_schema
-from compute.core.texts import Text
+from compute.core.texts import Text, shorten
 from compute.core.validation import expected
 
 # Ours, with or without a value; a kind's own param of the same name goes first.
@@ -167,7 +167,8 @@ def _run(kind: Kind, params: dict[str, Any], options: Mapping[str, str], lang: s
         if not options["seed"].isdecimal():
             raise UsageError(_BAD_SEED)
         seed = int(options["seed"])
-    printer = JsonPrinter(sys.stdout) if "json" in options else Printer(sys.stdout, lang)
+    as_json = "json" in options
+    printer = JsonPrinter(sys.stdout) if as_json else Printer(sys.stdout, lang)
     done = run(
         kind.name,
         params,
@@ -194,12 +195,11 @@ class JsonPrinter:
         """JSON lines stay nothing but events."""
 
 
-class Printer(JsonPrinter):
+class Printer:
     """Events for people: logs and artifacts a line each, metrics a few times a second at most."""
 
     def __init__(self, out: TextIO, lang: str) -> None:
-        super().__init__(out)
-        self._lang = lang
+        self._out, self._lang = out, lang
         self._last = 0.0
         self._pending: str | None = None  # the newest metric line that was held back
 
@@ -248,7 +248,7 @@ def _brief(value: Any) -> str:
     if isinstance(value, dict) and set(value) == {"$num"}:
         return str(value["$num"])
     text = _printable(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 80 else text[:79] + "…"
+    return shorten(text, 80)
 
 
 def _printable(text: str) -> str:

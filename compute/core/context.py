@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -15,7 +14,7 @@ from compute.core.errors import UserError
 from compute.core.events import EVENT_TYPES, dumps
 from compute.core.kinds import Kind
 from compute.core.params import Params
-from compute.core.texts import Text
+from compute.core.texts import Text, shorten
 
 MAX_LOG_CHARACTERS = 2_000
 LEVELS = ("debug", "info", "warning", "error")
@@ -30,7 +29,9 @@ class Context:
 
     job, attempt  identity; `dir` is the artifact folder, there before the job starts
     params        the validated params; a live `set` replaces them
-    seed, threads, device   the global generators are seeded already, device is "cpu" or "cuda[:N]"
+    seed          the global random generators are seeded with it already
+    threads       how many threads one operation may use
+    device        "cpu", "cuda" or "cuda:N"
     resume_from   the folder of an earlier attempt whose checkpoint to continue, or None
     """
 
@@ -60,7 +61,6 @@ class Context:
         self._inputs = dict(inputs or {})
         self._inputs_are_paths = inputs_are_paths
         self._emit = emit
-        self._last_checkpoint = time.monotonic()
         self.clock = Clock(deadline_s)
         self.controls = Controls(
             self, kind=kind, box=box or ControlBox(), clock=self.clock, replay=replay
@@ -78,18 +78,16 @@ class Context:
         """A line for people; a Text says it in both languages. Cut to 2,000 characters."""
         if level not in LEVELS:
             raise ValueError(f"a level is one of {LEVELS}, not {level!r}")
-        if isinstance(text, Text):
-            said = {"text": _cut(text.en), "text_zh": _cut(text.zh)}
-        else:
-            said = {"text": _cut(text)}
-        self._emit("log", {"level": level, **said})
+        said = {"text": text.en, "text_zh": text.zh} if isinstance(text, Text) else {"text": text}
+        cut = {name: shorten(words, MAX_LOG_CHARACTERS) for name, words in said.items()}
+        self._emit("log", {"level": level, **cut})
 
     def metric(self, step: int, **numbers: Any) -> None:
         """The numbers of one step; NaN and infinities may come as they are."""
         self._emit("metric", {"step": step, **numbers})
 
     def progress(self, done: float, total: float, eta_s: float | None = None) -> None:
-        """How far it is, in units of the job's choice."""
+        """How far it is, in units of the job's choice; `eta_s` is the seconds that are left."""
         self._emit("progress", {"done": done, "total": total, "eta_s": eta_s})
 
     def frame(self, name: str, **data: Any) -> None:
@@ -161,15 +159,3 @@ class Context:
         """
         self.params, changed = self.controls.tick(step, self.params, save)
         return changed
-
-    def checkpoint_due(self, every_s: float = 30.0) -> bool:
-        """True once in every `every_s` seconds: time to write a checkpoint."""
-        now = time.monotonic()
-        if now - self._last_checkpoint < every_s:
-            return False
-        self._last_checkpoint = now
-        return True
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= MAX_LOG_CHARACTERS else text[: MAX_LOG_CHARACTERS - 1] + "…"

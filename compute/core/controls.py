@@ -10,8 +10,7 @@ from typing import Any, Protocol
 from compute.core.errors import Canceled, DeadlineExceeded, InvalidParams
 from compute.core.kinds import CONTROLS, Kind, validate_set
 from compute.core.params import Params
-from compute.core.texts import Text
-from compute.core.validation import shorten
+from compute.core.texts import Text, shorten
 
 _DEADLINE = Text(
     "The job reached its time limit of {seconds} s at step {step}. What it made so far is kept.",
@@ -187,7 +186,10 @@ class Controls:
             save(step)
         raise Canceled(_STOPPED.format(step=step))
 
-    def _set(self, step: int, params: Params, values: Any, changed: dict[str, Any]) -> Params:
+    def _set(
+        self, step: int, params: Params, values: Any, changed: dict[str, Any], **told: Any
+    ) -> Params:
+        """Valid `values` go into the params and into `changed`; the rest are refused in the log."""
         try:
             new = validate_set(self._kind, params, values)
         except InvalidParams as refused:
@@ -195,7 +197,7 @@ class Controls:
             return params
         accepted = {name: getattr(new, name) for name in values}
         changed.update(accepted)
-        self._say("set", step, values=accepted)
+        self._say("set", step, values=accepted, **told)
         return new
 
     def _replayed(self, step: int, params: Params) -> tuple[Params, dict[str, Any]]:
@@ -203,14 +205,7 @@ class Controls:
         changed: dict[str, Any] = {}
         while self._replay and self._replay[0]["step"] <= step:
             values = self._replay.pop(0).get("values")
-            try:
-                params = validate_set(self._kind, params, values)
-            except InvalidParams as refused:
-                self._speaker.log(refused.text, "warning")
-                continue
-            accepted = {name: getattr(params, name) for name in values or {}}
-            changed.update(accepted)
-            self._say("set", step, values=accepted, replayed=True)
+            params = self._set(step, params, values, changed, replayed=True)
         return params, changed
 
     def _refuse(self, action: object) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from compute.core.texts import Text
+from compute.core.texts import Text, joined, shorten
 
 if TYPE_CHECKING:
     from compute.core import Run
@@ -41,6 +41,12 @@ REASONS: dict[str, Text] = {
         "程序内部出错，不是你的输入造成的。",
     ),
 }
+
+DID_YOU_MEAN = Text('Did you mean "{near}"?', "你要的可能是“{near}”。")
+_BUG = Text(
+    "Something failed inside the program ({name}). It is not your input's fault.",
+    "程序内部出错（{name}），不是你的输入造成的。",
+)
 
 
 class ComputeError(Exception):
@@ -82,8 +88,7 @@ class InvalidParams(ComputeError):
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = list(problems)
-        texts = [problem.text for problem in self.problems]
-        super().__init__(Text(" ".join(t.en for t in texts), "".join(t.zh for t in texts)))
+        super().__init__(joined(problem.text for problem in self.problems))
 
     def data(self) -> dict[str, Any]:
         return {**super().data(), "problems": [problem.as_dict() for problem in self.problems]}
@@ -98,9 +103,10 @@ class UnknownKind(ComputeError):
         self.name = name
         self.nearest = list(nearest)
         text = Text('There is no kind "{name}".', "没有名为“{name}”的任务类型。")
+        text = text.format(name=shorten(name, 80))
         if self.nearest:
-            text = Text(text.en + ' Did you mean "{near}"?', text.zh + "你要的可能是“{near}”。")
-        super().__init__(text.format(name=name[:80], near="".join(self.nearest[:1])))
+            text = joined([text, DID_YOU_MEAN.format(near=self.nearest[0])])
+        super().__init__(text)
 
 
 class UserError(ComputeError):
@@ -139,12 +145,7 @@ def classify(exc: BaseException) -> ComputeError:
         return exc
     if isinstance(exc, MemoryError) or _is_torch_out_of_memory(exc):
         return ComputeError(reason="out_of_memory")
-    return ComputeError(
-        Text("{what} ({name}).", "{what}（{name}）。").format(
-            what=Text(REASONS["internal"].en.rstrip("."), REASONS["internal"].zh.rstrip("。")),
-            name=type(exc).__name__,
-        )
-    )
+    return ComputeError(_BUG.format(name=type(exc).__name__))
 
 
 def _is_torch_out_of_memory(exc: BaseException) -> bool:

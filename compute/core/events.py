@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -59,9 +58,10 @@ EVENT_TYPES: Mapping[str, Text] = {
         "更早的事件已过期：first 是仍保留的最早 id。",
     ),
     "end": Text(
-        "The last event: state (succeeded, failed, canceled, aborted), reason, message, message_zh, "
-        "result.",
-        "最后一个事件：state (succeeded, failed, canceled, aborted)、reason、message、message_zh、result。",
+        "The last event: state (succeeded, failed, canceled, aborted), reason, message, "
+        "message_zh, result.",
+        "最后一个事件：state (succeeded, failed, canceled, aborted)、reason、message、"
+        "message_zh、result。",
     ),
 }
 
@@ -78,8 +78,8 @@ class PayloadTooLarge(ValueError):
 def encode(event: Mapping[str, Any]) -> str:
     """One JSON line, without its line end.
 
-    Raises PayloadTooLarge when `data` takes more than 16,384 bytes, ValueError for a type that is
-    not an event type's form, TypeError for a value that JSON can't say (a tensor, a set, bytes).
+    Raises PayloadTooLarge when `data` takes more than 16,384 bytes, ValueError for a "$num" key
+    that tags no number, TypeError for a value that JSON can't say (a tensor, a set, bytes).
     """
     data = dumps(event.get("data", {}))
     size = len(data.encode())
@@ -124,7 +124,7 @@ def plain(value: Any) -> Any:
         return _plain_mapping(value)
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
-    if _is_array_scalar(value):
+    if hasattr(value, "item") and not getattr(value, "shape", ()):  # a scalar of numpy or torch
         return plain(value.item())
     raise TypeError(f"JSON can't say a {type(value).__name__}; {value!r:.60}")
 
@@ -142,17 +142,6 @@ def _number(value: float) -> Any:
     if math.isfinite(value):
         return value
     return {"$num": "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"}
-
-
-def _is_array_scalar(value: Any) -> bool:
-    """A numpy scalar, or a numpy array or torch tensor with no axes."""
-    for module, names in (("numpy", ("generic", "ndarray")), ("torch", ("Tensor",))):
-        loaded = sys.modules.get(module)
-        if loaded is not None:
-            for name in names:
-                if isinstance(value, getattr(loaded, name)):
-                    return not getattr(value, "shape", ())
-    return False
 
 
 def _refuse_constant(name: str) -> Any:

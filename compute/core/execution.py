@@ -13,16 +13,25 @@ from compute.core.context import Context
 from compute.core.controls import ControlBox
 from compute.core.errors import Canceled, ComputeError, InvalidParams, Problem, classify
 from compute.core.kinds import Kind, get, validate
-from compute.core.texts import Text
+from compute.core.texts import Text, shorten
 
 Emit = Callable[[str, Mapping[str, Any]], None]
 
+MAX_MESSAGE_CHARACTERS = 1_000
 _BAD_SPEC = Text("The job's description is not valid: {what}.", "任务描述无效：{what}。")
+_NO_OBJECT = Text("it is no JSON object", "它不是 JSON 对象")
+_MISSING = Text("{name} is missing", "缺少 {name}")
+_WRONG_TYPE = Text("{name} has the wrong type", "{name} 的类型不对")
 
 
 @dataclass(frozen=True)
 class Spec:
-    """What a runner is given for one job; see `parse` for the JSON form."""
+    """What a runner is given for one job; in JSON an object with these names, paths as strings.
+
+    inputs       artifact folders of other jobs, by the param that names the job
+    resume_from  the folder of an earlier attempt whose checkpoint to continue
+    replay       that attempt's `control` events, of which `set` is told again
+    """
 
     job: str
     kind: str
@@ -41,13 +50,13 @@ class Spec:
     def parse(cls, raw: Any) -> Spec:
         """A Spec out of decoded JSON. Raises InvalidParams naming the field that is wrong."""
         if not isinstance(raw, Mapping):
-            raise _bad_spec("", "it is no JSON object")
+            raise _bad_spec("", _NO_OBJECT)
         for name, types in _SPEC_TYPES.items():
             value = raw.get(name)
             if value is None and name in _SPEC_REQUIRED:
-                raise _bad_spec(f"/{name}", f"{name} is missing")
+                raise _bad_spec(f"/{name}", _MISSING.format(name=name))
             if value is not None and (not isinstance(value, types) or isinstance(value, bool)):
-                raise _bad_spec(f"/{name}", f"{name} has the wrong type")
+                raise _bad_spec(f"/{name}", _WRONG_TYPE.format(name=name))
         known = {name: raw[name] for name in _SPEC_TYPES if raw.get(name) is not None}
         known["dir"] = Path(known["dir"])
         if "resume_from" in known:
@@ -165,8 +174,8 @@ def _failed(exc: BaseException, emit: Emit) -> Outcome:
             "error",
             {
                 **data,
-                "message": _short(data["message"]),
-                "message_zh": _short(data["message_zh"]),
+                "message": shorten(data["message"], MAX_MESSAGE_CHARACTERS),
+                "message_zh": shorten(data["message_zh"], MAX_MESSAGE_CHARACTERS),
                 "problems": [],
             },
         )
@@ -187,19 +196,15 @@ def end_data(
     text: Text | None = None,
     result: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    message, message_zh = (_short(text.en), _short(text.zh)) if text is not None else (None, None)
+    """The data of an `end` event; messages are cut to 1,000 characters."""
     return {
         "state": state,
         "reason": reason,
-        "message": message,
-        "message_zh": message_zh,
+        "message": None if text is None else shorten(text.en, MAX_MESSAGE_CHARACTERS),
+        "message_zh": None if text is None else shorten(text.zh, MAX_MESSAGE_CHARACTERS),
         "result": None if result is None else dict(result),
     }
 
 
-def _short(message: str) -> str:
-    return message if len(message) <= 1_000 else message[:999] + "…"
-
-
-def _bad_spec(pointer: str, what: str) -> InvalidParams:
+def _bad_spec(pointer: str, what: Text) -> InvalidParams:
     return InvalidParams([Problem(pointer, _BAD_SPEC.format(what=what))])

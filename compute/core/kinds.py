@@ -21,8 +21,8 @@ from pydantic import ValidationError
 from compute.core.errors import InvalidParams, Problem, UnknownKind
 from compute.core.params import Params, ProblemError, param, problem
 from compute.core.schema import json_schema
-from compute.core.texts import Text
-from compute.core.validation import pointer_of, problems_of, shorten
+from compute.core.texts import Text, shorten
+from compute.core.validation import pointer_of, problems_of
 
 if TYPE_CHECKING:
     from compute.core.context import Context

@@ -117,7 +117,6 @@ class Runner:
 
     def _run(self, order: Order) -> None:
         self._output.begin(lambda: self._close(order))
-        watch = Watchdog(self._output)
         try:
             spec = Spec.parse(order.raw)
         except InvalidParams as refused:
@@ -125,6 +124,7 @@ class Runner:
             end = end_data("failed", reason=refused.reason, text=refused.text)
             self._output.event("end", end)
             return
+        watch = Watchdog(self._output)
         try:
             outcome = execute(spec, self._output.event, box=order.box, on_context=watch.start)
         finally:
@@ -261,6 +261,7 @@ def private_streams() -> tuple[BinaryIO, BinaryIO]:
 
 
 def main(argv: list[str] | None = None) -> None:
+    """Serve jobs until stdin closes or SIGTERM comes."""
     parser = argparse.ArgumentParser(prog="python -m compute.core.runner", description=__doc__)
     parser.add_argument("--warm", default="", help="modules to import ahead, comma-separated")
     options = parser.parse_args(argv)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 LANGUAGES = ("en", "zh-hans")
@@ -26,3 +27,18 @@ class Text(NamedTuple):
         en = {name: v.en if isinstance(v, Text) else v for name, v in values.items()}
         zh = {name: v.zh if isinstance(v, Text) else v for name, v in values.items()}
         return Text(self.en.format(**en), self.zh.format(**zh))
+
+
+def joined(texts: Iterable[Text], en: str = " ", zh: str = "") -> Text:
+    """The texts one after the other, with `en` or `zh` between them.
+
+    >>> joined([Text("One.", "一。"), Text("Two.", "二。")])
+    Text(en='One. Two.', zh='一。二。')
+    """
+    found = list(texts)
+    return Text(en.join(text.en for text in found), zh.join(text.zh for text in found))
+
+
+def shorten(text: str, limit: int = 60) -> str:
+    """`text` in at most `limit` characters; "…" stands for what is cut off its end."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"

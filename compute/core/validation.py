@@ -10,10 +10,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from compute.core.errors import Problem
+from compute.core.errors import DID_YOU_MEAN, Problem
 from compute.core.params import Params, ProblemError
 from compute.core.schema import params_schema
-from compute.core.texts import Text
+from compute.core.texts import Text, joined, shorten
 
 _WRONG = Text(
     "{label}: give {expected}; you gave {value}.", "{label}：请填{expected}，现在是 {value}。"
@@ -24,8 +24,11 @@ _CHOICE = Text(
     "{label}：请从 {choices} 中选一个，现在是 {value}。",
 )
 _UNKNOWN = Text('There is no parameter "{name}".', "没有名为“{name}”的参数。")
-_NEAR = Text(' Did you mean "{near}"?', "你要的可能是“{near}”。")
-_ALL = Text(" The parameters are {names}.", "可用的参数有 {names}。")
+_ALL = Text("The parameters are {names}.", "可用的参数有 {names}。")
+_NO_OBJECT = Text(
+    "The params are one JSON object of names and values.",
+    "参数应是一个 JSON 对象（名称和值）。",
+)
 _BROKEN_TEXT = Text(
     "{label}: the text holds half a character (a lone surrogate); paste it again.",
     "{label}：文本里有半个字符（孤立代理项），请重新粘贴。",
@@ -50,12 +53,10 @@ def unknown_name(name: str, known: Iterable[str]) -> Problem:
     near = difflib.get_close_matches(name, names, n=3)
     text = _UNKNOWN.format(name=shorten(name))
     if near:
-        hint = _NEAR.format(near=near[0])
-    else:
-        hint = _ALL.format(names=", ".join(names)) if names else Text("", "")
-    return Problem(
-        pointer_of([name]), Text(text.en + hint.en, text.zh + hint.zh), near if near else None
-    )
+        text = joined([text, DID_YOU_MEAN.format(near=near[0])])
+    elif names:
+        text = joined([text, _ALL.format(names=", ".join(names))])
+    return Problem(pointer_of([name]), text, near or None)
 
 
 def pointer_of(parts: Sequence[str | int]) -> str:
@@ -71,10 +72,6 @@ def shown(value: Any) -> str:
         return shorten(json.dumps(value, ensure_ascii=False))
     except (TypeError, ValueError):
         return shorten(repr(value))
-
-
-def shorten(text: str, limit: int = 60) -> str:
-    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def expected(field: dict[str, Any]) -> Text:
@@ -104,15 +101,7 @@ def _problem(params: type[Params], item: dict[str, Any], raised: object) -> Prob
     fields: dict[str, dict[str, Any]] = params_schema(params)["properties"]
     kind, value = item["type"], item["input"]
     if not where:
-        text = (
-            Text(str(raised), str(raised))
-            if raised
-            else Text(
-                "The params are one JSON object of names and values.",
-                "参数应是一个 JSON 对象（名称和值）。",
-            )
-        )
-        return Problem("", text)
+        return Problem("", Text(str(raised), str(raised)) if raised else _NO_OBJECT)
     name = str(where[0])
     if (kind == "extra_forbidden" and len(where) == 1) or name not in fields:
         return unknown_name(name, fields)
@@ -141,8 +130,7 @@ def _choice(pointer: str, label: Text, field: dict[str, Any], value: Any) -> Pro
     near = difflib.get_close_matches(str(value), [str(choice) for choice in allowed], n=3)
     text = _CHOICE.format(label=label, choices=", ".join(map(str, allowed)), value=shown(value))
     if near:
-        hint = _NEAR.format(near=near[0])
-        text = Text(text.en + hint.en, text.zh + hint.zh)
+        text = joined([text, DID_YOU_MEAN.format(near=near[0])])
     return Problem(pointer, text, [c for c in allowed if str(c) in near] if near else allowed)
 
 

@@ -35,15 +35,12 @@ class Corpus:
 
 @dataclass(frozen=True)
 class Facts:
-    """What a form needs to know of a corpus before a run exists."""
+    """What only reading a corpus tells, for forms and checks before a run exists."""
 
-    name: str
     tokens: int  # characters in all
     vocabulary: tuple[str, ...]  # distinct characters, in code point order
     probe: str
     excerpt: str  # the first 400 characters
-    source: Text
-    licence: str
 
 
 def _located(package: str, *parts: str) -> Path:
@@ -158,12 +155,5 @@ def facts(name: str) -> Facts:
     """Length, vocabulary, probe and excerpt of a corpus; read once a process."""
     corpus = CORPORA[name]
     text = corpus.read()
-    return Facts(
-        name=name,
-        tokens=len(text),
-        vocabulary=tuple(sorted(set(text))),
-        probe=corpus.probe,
-        excerpt=text[:400],
-        source=corpus.source,
-        licence=corpus.licence,
-    )
+    vocabulary = tuple(sorted(set(text)))
+    return Facts(len(text), vocabulary, corpus.probe, text[:400])

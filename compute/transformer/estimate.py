@@ -1,12 +1,11 @@
-"""What a run will cost, before it runs. Formulas only, no torch: forms and checks call this."""
+"""What a run will build and leave on disk, before it runs. Formulas only, no torch."""
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from compute.transformer import data, schedule
-from compute.transformer.config import Config, parameter_count, parameters_by_part
+from compute.transformer.config import Config, parameter_count
 
 if TYPE_CHECKING:
     from compute.transformer.params import TrainParams
@@ -43,26 +42,3 @@ def checkpoints(params: TrainParams) -> tuple[int, int]:
     count = -(-params.steps // params.checkpoint_every)
     config = config_of(params, len(data.vocabulary_of(params)))
     return count, parameter_count(config) * FLOAT_BYTES * ADAMW_COPIES
-
-
-def estimate(params: TrainParams) -> dict[str, Any]:
-    """Parameters by part, tokens seen, and bytes of what the run leaves behind.
-
-    `passes` says how often the run sees each training token.
-    """
-    vocabulary = data.vocabulary_of(params)
-    config = config_of(params, len(vocabulary))
-    tokens = data.length_of(params)
-    per_step = params.batch * params.block
-    train_tokens = data.split_at(tokens, params.block)
-    return {
-        "parameters": parameter_count(config),
-        "parts": parameters_by_part(config),
-        "vocab": len(vocabulary),
-        "tokens": tokens,
-        "tokens_per_step": per_step,
-        "tokens_seen": per_step * params.steps,
-        "passes": per_step * params.steps / max(1, train_tokens),
-        "snapshot_bytes": math.prod(snapshots(params)),
-        "checkpoint_bytes": math.prod(checkpoints(params)),
-    }

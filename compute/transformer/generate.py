@@ -26,7 +26,7 @@ CROPPED = Text(
     "last {block}.",
     zh="模型一次最多看 {block} 个 token；开头共 {tokens} 个，只读最后 {block} 个。",
 )
-TOP = 5  # candidates told with each token
+TOP = 5  # candidates told with each token, at most
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Written:
     p: float  # its probability after temperature and filters
     entropy: float  # of that distribution, in nats
     kept: int  # tokens that survived the filters
-    top: list[tuple[int, float]]  # the likeliest, before filters change nothing about their order
+    top: list[tuple[int, float]]  # the likeliest of those kept
 
 
 def encode(tokenizer: CharTokenizer, text: str, pointer: str) -> list[int]:
@@ -73,13 +73,12 @@ def write_on(
         )
         chosen = sampling.draw(d.probs, uniforms.random())
         seen.append(chosen)
-        p, best = torch.topk(d.probs, min(TOP, len(d.probs)))
         yield Written(
             id=chosen,
             p=float(d.probs[chosen]),
             entropy=sampling.entropy(d.probs),
             kept=int(d.kept.sum()),
-            top=list(zip(best.tolist(), p.tolist(), strict=True)),
+            top=sampling.likeliest(d.probs, TOP),
         )
 
 

@@ -29,10 +29,12 @@ TRAIN = register(
             zh="从零训练一个小的字符模型，边学边展示损失、样本和注意力。",
         ),
         result={
-            "loss": Text(en="Training loss of the last step, in nats.", zh="最后一步的训练损失。"),
+            "loss": Text(
+                en="Training loss of the last step, in nats.", zh="最后一步的训练损失（nat）。"
+            ),
             "val_loss": Text(
-                en="Loss on the held-out text, or null when there is none.",
-                zh="留出文本上的损失；没有留出文本时为 null。",
+                en="Loss on the held-out text, in nats, or null when there is none.",
+                zh="留出文本上的损失（nat）；没有留出文本时为 null。",
             ),
             "steps": Text(en="Updates done.", zh="完成的更新次数。"),
             "tokens_per_s": Text(
@@ -59,8 +61,9 @@ TRAIN = register(
                 "张量名 attention）、layers、heads、tokens、shape [L, h, T, T]。",
             ),
             "sample": Text(
-                en="What the model writes at temperature 0.8: step, text, loss.",
-                zh="模型在温度 0.8 下写的文字：step、text、loss。",
+                en="What the model writes at temperature 0.8: step, text, loss (in training; at "
+                "step 0 on the held-out text).",
+                zh="模型在温度 0.8 下写的文字：step、text、loss（训练损失，第 0 步是留出集损失）。",
             ),
         },
         controls=frozenset({"cancel", "pause", "resume", "step", "set"}),
@@ -141,8 +144,8 @@ GENERATE = register(
         frames={
             "token": Text(
                 en="One token: i, text, id, p, entropy (nats), top (pairs of character and "
-                "probability), kept (tokens that passed the filters).",
-                zh="一个 token：i、text、id、p、entropy（nat）、top（字符与概率）、"
+                "probability, of those kept), kept (tokens that passed the filters).",
+                zh="一个 token：i、text、id、p、entropy（nat）、top（留下的字符与概率）、"
                 "kept（通过筛选的 token 数）。",
             ),
         },

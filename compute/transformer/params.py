@@ -6,8 +6,7 @@ from typing import Self
 
 from pydantic import model_validator
 
-from compute.core.kinds import Params, param
-from compute.core.params import ProblemError
+from compute.core.kinds import Params, ProblemError, param
 from compute.core.texts import Text
 from compute.transformer import data
 from compute.transformer.limits import D_MODEL, HEADS, train_problems
@@ -239,7 +238,7 @@ class TrainParams(Params):
         label=Text(en="Evaluate every", zh="评估间隔"),
         help=Text(
             en="Steps between looks at the held-out text; every other time the model writes.",
-            zh="每隔多少步在留出文本上评估一次；每两次评估写一行样本。",
+            zh="每隔多少步在留出文本上评估一次；每评估两次，让模型写一段。",
         ),
         unit="steps",
         group=WATCHING,

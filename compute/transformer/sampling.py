@@ -67,6 +67,12 @@ def draw(probs: Tensor, u: float) -> int:
     return min(chosen, last)
 
 
+def likeliest(probs: Tensor, count: int) -> list[tuple[int, float]]:
+    """The `count` likeliest ids with their probabilities; fewer when the rest can't be drawn."""
+    p, ids = torch.topk(probs, min(count, int(torch.count_nonzero(probs))))
+    return list(zip(ids.tolist(), p.tolist(), strict=True))
+
+
 def uniforms(seed: int | str) -> random.Random:
     """Where the u come from: Python's Mersenne Twister, the same on every machine."""
     return random.Random(seed)

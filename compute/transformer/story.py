@@ -60,30 +60,21 @@ class Story(Teller):
         if pre:
             self.norm(f"{b}norm1", x)
             self.attention(layer, f"{b}norm1.out")
-            self.add(f"{b}residual1", x, f"{b}attn.out", [f"{b}resid1"], words.RESIDUAL)
+            self.add(f"{b}residual1", x, f"{b}attn.out", [f"{b}resid1"])
             self.norm(f"{b}norm2", f"{b}resid1")
             self.feed_forward(b, f"{b}norm2.out")
             self.add(f"{b}residual2", f"{b}resid1", f"{b}ffn.out", [f"{b}resid2", out])
         else:
             self.attention(layer, x)
-            self.add(f"{b}residual1", x, f"{b}attn.out", [f"{b}resid1"], words.RESIDUAL)
+            self.add(f"{b}residual1", x, f"{b}attn.out", [f"{b}resid1"])
             self.norm(f"{b}norm1", f"{b}resid1")
             self.feed_forward(b, f"{b}norm1.out")
             self.add(f"{b}residual2", f"{b}norm1.out", f"{b}ffn.out", [f"{b}resid2"])
             self.norm(f"{b}norm2", f"{b}resid2", also=[out])
 
     def attention(self, layer: int, x: str) -> None:
-        t, a, i = self.t, f"blocks.{layer}.attn.", self.i
-        config = self.config
-        head, j = self.striking(t[f"{a}weights"])
-        root = math.sqrt(config.d_k)
-        told: dict[str, Any] = {
-            "head": head + 1,
-            "k": quoted(self.seen.tokens[j]),
-            "j": j,
-            "rank": words.RANK_BEST if i else words.RANK_ALONE,
-            "divisor": number(root),
-        }
+        a, config = f"blocks.{layer}.attn.", self.config
+        head, j = self.striking(self.t[f"{a}weights"])
         projections = [
             {"out": a + n, "weight": f"{a}{n}.weight", "bias": f"{a}{n}.bias"} for n in "qkv"
         ]
@@ -95,6 +86,14 @@ class Story(Teller):
             outputs=[f"{a}q", f"{a}k", f"{a}v"],
             attrs={"x": x, "heads": config.heads, "d_k": config.d_k, "projections": projections},
         )
+        self.matching(a, head, j)
+        self.mixing(a, head)
+
+    def matching(self, a: str, head: int, j: int) -> None:
+        """From queries and keys to weights; sentences speak about one head and the key at j."""
+        t, i = self.t, self.i
+        root = math.sqrt(self.config.d_k)
+        told: dict[str, Any] = {"head": head + 1, "k": quoted(self.seen.tokens[j]), "j": j}
         score, scaled = float(t[f"{a}scores"][head, i, j]), float(t[f"{a}scaled"][head, i, j])
         self.step(
             f"{a}scores",
@@ -104,6 +103,7 @@ class Story(Teller):
             outputs=[f"{a}scores"],
             attrs={"q": f"{a}q", "k": f"{a}k"},
             value=number(score),
+            rank=words.RANK_BEST if i else words.RANK_ALONE,
             **told,
         )
         self.step(
@@ -115,7 +115,7 @@ class Story(Teller):
             attrs={"x": f"{a}scores", "divisor": root},
             before=number(score),
             after=number(scaled),
-            **told,
+            divisor=number(root),
         )
         tokens = i + 1
         self.step(
@@ -142,6 +142,10 @@ class Story(Teller):
             uniform=number(math.log(tokens)),
             **told,
         )
+
+    def mixing(self, a: str, head: int) -> None:
+        """From weights and values to the layer's output."""
+        t, i = self.t, self.i
         self.step(
             f"{a}weighted",
             words.WEIGHTED,
@@ -149,9 +153,9 @@ class Story(Teller):
             inputs=[f"{a}weights", f"{a}v"],
             outputs=[f"{a}mix"],
             attrs={"weights": f"{a}weights", "v": f"{a}v"},
-            mixture=self.mixture(row),
+            head=head + 1,
+            mixture=self.mixture(t[f"{a}weights"][head, i]),
             value=number(float(t[f"{a}mix"][head, i, 0])),
-            **told,
         )
         self.step(
             f"{a}concat",
@@ -159,7 +163,7 @@ class Story(Teller):
             op="concat",
             inputs=[f"{a}mix"],
             outputs=[f"{a}concat"],
-            attrs={"x": f"{a}mix", "heads": config.heads},
+            attrs={"x": f"{a}mix", "heads": self.config.heads},
         )
         self.project(f"{a}project", f"{a}concat", f"{a}o", f"{a}out", words.PROJECT)
 
@@ -199,10 +203,9 @@ class Story(Teller):
             value=number(float(logits[best])),
             best=self.char(best),
         )
-        top = probs.topk(min(3, len(probs)))
         listed = [
             f"“{visible(self.vocabulary[v])}” ({number(p)})"
-            for v, p in zip(top.indices.tolist(), top.values.tolist(), strict=True)
+            for v, p in sampling.likeliest(probs, 3)
         ]
         self.step(
             "probabilities",

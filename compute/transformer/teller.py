@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor
 
-from compute.core.texts import Text
+from compute.core.texts import Text, joined
 from compute.core.trace import Trace
 from compute.text.chars import visible
 from compute.transformer import words
+from compute.transformer.sampling import likeliest
 from compute.transformer.words import Words, number
 
 if TYPE_CHECKING:
@@ -146,25 +148,22 @@ class Teller:
         return quoted(self.vocabulary[token])
 
     def striking(self, weights: Tensor) -> tuple[int, int]:
-        """The head, and the key, to which the last position gives most; another token if it can."""
-        row = weights[:, self.i].clone()  # (h, T)
-        if self.i > 0:
-            row[:, self.i] = -1.0
-        head, j = divmod(int(row.argmax()), row.shape[1])
-        return head, int(weights[head, self.i].argmax()) if self.i == 0 else j
+        """The head and the earlier key to which the last position gives most: weights (h, T, T).
+
+        A first token has no earlier one: then the key is its own.
+        """
+        earlier = weights[:, self.i, : max(1, self.i)]  # (h, i)
+        return divmod(int(earlier.argmax()), earlier.shape[1])
 
     def mixture(self, row: Tensor) -> Text:
         """The largest terms of a weighted sum, in words."""
-        top = row.topk(min(3, len(row)))
         terms = [
             words.MIXTURE_TERM.format(w=number(w), k=quoted(self.seen.tokens[j]), j=j)
-            for j, w in zip(top.indices.tolist(), top.values.tolist(), strict=True)
+            for j, w in likeliest(row, 3)
         ]
-        more = " + …" if len(row) > 3 else ""
-        return Text(
-            " + ".join(term.en for term in terms) + more,
-            " + ".join(term.zh for term in terms) + more,
-        )
+        if int(torch.count_nonzero(row)) > len(terms):
+            terms.append(Text("…", "…"))
+        return joined(terms, " + ", " + ")
 
     def rule(self) -> Text:
         """Which filters the draw goes through, in words."""
@@ -176,5 +175,4 @@ class Teller:
             rules.append(words.RULE_TOP_K.format(top_k=params.top_k))
         if params.top_p < 1:
             rules.append(words.RULE_TOP_P.format(top_p=number(params.top_p)))
-        rules = rules or [words.RULE_NONE]
-        return Text(" ".join(r.en for r in rules), "".join(r.zh for r in rules))
+        return joined(rules or [words.RULE_NONE])

@@ -88,7 +88,6 @@ def run(ctx: Context) -> dict[str, Any]:
     seen = look(ctx.input("model"), params, ctx.device)
     vocabulary = seen.loaded.tokenizer.vocabulary
     probs = seen.tensors["sample.probs"]
-    p, best = torch.topk(probs, min(CANDIDATES, len(probs)))
     sampled = {
         "id": seen.chosen,
         "text": vocabulary[seen.chosen],
@@ -111,9 +110,7 @@ def run(ctx: Context) -> dict[str, Any]:
             "top_k": params.top_k,
             "top_p": params.top_p,
             "sampled": sampled,
-            "candidates": [
-                [vocabulary[i], x] for i, x in zip(best.tolist(), p.tolist(), strict=True)
-            ],
+            "candidates": [[vocabulary[i], p] for i, p in sampling.likeliest(probs, CANDIDATES)],
         },
     )
     Story(trace, seen, params).tell()

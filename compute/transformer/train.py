@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections import deque
 from typing import Any, cast
 
 import torch
@@ -19,22 +18,17 @@ from compute.core.context import Context
 from compute.core.errors import Canceled, DeadlineExceeded, Diverged, UserError
 from compute.core.texts import Text
 from compute.text.chars import CharTokenizer
-from compute.transformer import checkpoint, data, generate, schedule
+from compute.transformer import checkpoint, data, schedule
 from compute.transformer.config import parameter_count
 from compute.transformer.estimate import config_of
 from compute.transformer.model import Transformer
 from compute.transformer.params import TrainParams
-from compute.transformer.reading_params import SamplingParams
+from compute.transformer.report import Report
 from compute.transformer.update import loss_of, make_optimizer, windows
 
 EVAL_WINDOWS = 32  # held-out windows in each evaluation, always the same ones
-SAMPLE_TOKENS = 64
-LAST_SAMPLE_TOKENS = 160
-SAMPLE_HOW = SamplingParams(temperature=0.8)
 RUNAWAY = 3.0  # times ln V: a loss this bad, for this many steps in a row, won't come back
 RUNAWAY_STEPS = 20
-PROGRESS_S = 0.5
-RATE_STEPS = 20  # tokens/s is the mean over this many steps
 PAUSE_S = 0.1  # controls that took longer than this were a pause
 
 DIVERGED = Text(
@@ -89,7 +83,7 @@ class Trainer:
         ids = torch.frombuffer(self.tokenizer.encode(text), dtype=torch.int64).to(device)
         at = data.split_at(len(ids), params.block)
         self.train_ids, self.held_out = ids[:at], ids[at:]
-        self.probe_ids = torch.tensor(self.tokenizer.encode(self.probe).tolist(), device=device)
+        self.report = Report(ctx, self.tokenizer, self.probe)
 
         torch.manual_seed(params.seed)  # initial weights and dropout
         self.model = Transformer(self.config).to(device)
@@ -110,10 +104,8 @@ class Trainer:
         self.snapshots = frozenset(schedule.snapshot_steps(params.steps, params.snapshot_every))
         self.samples = schedule.sample_steps(params.steps, params.eval_every)
         self.good: tuple[int, dict[str, Tensor]] = (0, {})
-        self.times: deque[float] = deque(maxlen=RATE_STEPS + 1)
         self.busy_s = 0.0  # in updates and what is due after them, pauses left out
-        self.said = 0.0  # when progress was last told
-        self.saved_at = -1
+        self.saved_at = -1  # step of the newest checkpoint
         self.stopped = False
 
     # Before and after
@@ -136,25 +128,14 @@ class Trainer:
         )
         if ctx.resume_from is not None:
             self.restore()
-        vocabulary = self.tokenizer.vocabulary
-        ctx.frame(
-            "setup",
-            vocab=list(vocabulary[:1000]),  # all of it is in tokenizer.json
-            vocab_size=len(vocabulary),
-            parameters=parameter_count(self.config),
-            tokens=len(self.train_ids) + len(self.held_out),
-            train_tokens=len(self.train_ids),
-            val_tokens=len(self.held_out),
-            config=self.config.to_json(),
-            uniform_loss=self.ln_v,
-            probe=list(self.probe),
-            steps=params.steps,
+        self.report.setup(
+            self.config, train_tokens=len(self.train_ids), val_tokens=len(self.held_out)
         )
         if not len(self.held_out):
             ctx.log(NO_TAIL)
         self.keep_good(self.step)
         if self.step == 0:
-            self.snapshot()
+            self.report.attention(self.model, self.step)
             self.evaluate()
             self.sample()
 
@@ -181,6 +162,7 @@ class Trainer:
         self.ctx.resumed(self.step)
 
     def run(self) -> dict[str, Any]:
+        """Train to the end; a cancel or a deadline on the way leaves the model so far."""
         self.start()
         try:
             while self.step < self.params.steps and not self.stopped:
@@ -191,6 +173,7 @@ class Trainer:
         return self.finish()
 
     def finish(self) -> dict[str, Any]:
+        """Keep the model, say what became of it, and return the job's result."""
         self.save_checkpoint(self.step)
         self.save_model(self.step, self.model.state_dict())
         if self.lowest is not None and self.val_loss > self.lowest[0] + 0.1:
@@ -215,8 +198,7 @@ class Trainer:
         if "lr" in changed:
             self.set_lr(changed["lr"])
         began = time.perf_counter()
-        if began - asked > PAUSE_S:
-            self.times.clear()  # a pause's length is no part of tokens/s
+        self.report.begin(after_pause=began - asked > PAUSE_S)
         self.update()
         self.busy_s += time.perf_counter() - began
 
@@ -233,8 +215,6 @@ class Trainer:
     def update(self) -> None:
         """One update of the weights, then whatever is due after it."""
         params, lr = self.params, self.lr()
-        if not self.times:
-            self.times.append(time.perf_counter())
         for group in self.optimizer.param_groups:
             group["lr"] = lr
         starts = torch.randint(
@@ -249,7 +229,7 @@ class Trainer:
         self.loss = float(loss.detach())
         self.step += 1
         if not (math.isfinite(self.loss) and math.isfinite(norm)):
-            self.say(lr, norm)
+            self.report.metric(self.step, loss=self.loss, lr=lr, grad_norm=norm)
             broken = (LOSS, self.loss) if not math.isfinite(self.loss) else (GRADIENT, norm)
             self.diverge(NOT_FINITE.format(name=broken[0], value=broken[1]))
         self.runaway = self.runaway + 1 if self.loss > RUNAWAY * self.ln_v else 0
@@ -259,16 +239,18 @@ class Trainer:
         self.after(lr, norm)
 
     def after(self, lr: float, norm: float) -> None:
+        """Whatever is due after an update: evaluation, the metric, pictures, a checkpoint."""
         params, step = self.params, self.step
-        evaluated = schedule.due(step, params.eval_every, params.steps)
-        if evaluated:
+        numbers = {"loss": self.loss, "lr": lr, "grad_norm": norm}
+        if len(self.held_out) and schedule.due(step, params.eval_every, params.steps):
             self.evaluate()
-        self.say(lr, norm, evaluated=evaluated)
+            numbers["val_loss"] = self.val_loss
+        self.report.metric(step, **numbers)
         if self.runaway >= RUNAWAY_STEPS:
             limit = RUNAWAY * self.ln_v
             self.diverge(RAN_AWAY.format(limit=limit, steps=RUNAWAY_STEPS))
         if step in self.snapshots or self.stopped:
-            self.snapshot()
+            self.report.attention(self.model, step)
         if step in self.samples or self.stopped:
             self.sample()
         if step % params.checkpoint_every == 0:
@@ -280,44 +262,7 @@ class Trainer:
         self.save_model(kept, weights)
         raise Diverged(DIVERGED.format(step=self.step, what=what, lr=self.peak_lr, kept=kept))
 
-    # Telling
-
-    def say(self, lr: float, norm: float, *, evaluated: bool = False) -> None:
-        """The step's metric, and now and then the progress."""
-        now = time.perf_counter()
-        self.times.append(now)
-        numbers = {"loss": self.loss, "lr": lr, "grad_norm": norm}
-        numbers["tokens_per_s"] = self.tokens_per_s()
-        if evaluated and len(self.held_out):
-            numbers["val_loss"] = self.val_loss
-        self.ctx.metric(self.step, **numbers)
-        if now - self.said >= PROGRESS_S or self.step == self.params.steps:
-            self.said = now
-            left = (self.params.steps - self.step) * self.per_step
-            self.ctx.progress(self.step, self.params.steps, left / numbers["tokens_per_s"])
-
-    def tokens_per_s(self) -> float:
-        """Mean over the last steps, with everything they did; NaN before the first."""
-        if len(self.times) < 2:
-            return math.nan
-        tokens = (len(self.times) - 1) * self.per_step
-        return tokens / max(1e-9, self.times[-1] - self.times[0])
-
-    def snapshot(self) -> None:
-        """Attention of every layer and head on the probe, as a file."""
-        maps = self.model.attention(self.probe_ids)  # (L, h, T, T)
-        name = f"frames/attention-{self.step:06d}.safetensors"
-        checkpoint.save(self.ctx.path(name), {"attention": maps}, {"step": self.step})
-        self.ctx.artifact(name, type="frame/safetensors")
-        self.ctx.frame(
-            "attention",
-            step=self.step,
-            artifact=name,
-            layers=maps.shape[0],
-            heads=maps.shape[1],
-            tokens=maps.shape[2],
-            shape=list(maps.shape),
-        )
+    # Looking at what it learned
 
     @torch.no_grad()
     def evaluate(self) -> None:
@@ -342,18 +287,9 @@ class Trainer:
             self.ctx.log(OUT_OF_PATIENCE.format(step=self.step, patience=patience))
 
     def sample(self) -> None:
-        """A short text in the model's own words."""
-        first = data.start_char(self.tokenizer.vocabulary)
-        ids = self.tokenizer.encode(first).tolist()
-        self.model.eval()
-        seed = f"{self.params.seed}:{self.step}"
         last = self.stopped or self.step == self.params.steps
-        count = LAST_SAMPLE_TOKENS if last else SAMPLE_TOKENS
-        written = generate.write_on(self.model, ids, count, SAMPLE_HOW, seed)
-        text = self.tokenizer.decode([token.id for token in written])
-        self.model.train()
-        loss = self.loss if self.step else self.val_loss
-        self.ctx.frame("sample", step=self.step, text=text, loss=loss)
+        loss = self.loss if self.step else self.val_loss  # there is no training loss yet
+        self.report.sample(self.model, self.step, loss=loss, last=last)
 
     # Keeping
 
@@ -382,6 +318,7 @@ class Trainer:
         self.ctx.artifact(name, type="checkpoint/safetensors")
 
     def save_model(self, step: int, weights: dict[str, Tensor]) -> None:
+        """The run's own model file, from now on the one that is loaded."""
         metadata = {"config": self.config.to_json(), "step": step}
         checkpoint.save(self.ctx.path(checkpoint.MODEL), weights, metadata)
         self.ctx.artifact(checkpoint.MODEL, type=checkpoint.MEDIA_TYPE)

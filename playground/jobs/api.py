@@ -9,7 +9,6 @@ import json
 import re
 from typing import Any, Literal
 
-from asgiref.sync import sync_to_async
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from ninja import Query, Router, Schema
@@ -19,7 +18,7 @@ from compute.core import kinds
 from compute.core.errors import InvalidParams, Problem, UnknownKind
 from compute.core.texts import Text
 from playground.accounts.owner import current_owner_id
-from playground.jobs import files, history, queries, service, sse
+from playground.jobs import database, files, history, queries, service, sse
 from playground.jobs.follow import follow
 from playground.jobs.hub import hub
 from playground.jobs.ids import EVENT_ID, START
@@ -51,14 +50,14 @@ async def create_job(request: HttpRequest, payload: JobIn) -> HttpResponse:
     """202 with the queued job. With `Prefer: wait=N` (at most 10) the answer waits up to N
     seconds for the end and is 200 if it saw it."""
     wait_s = preferred_wait(request.headers.get("Prefer", ""))
-    job_id = await sync_to_async(_submit)(request, payload)
+    content = await database.call(_submit, request, payload)
     ended = False
     if wait_s:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(wait_s):
-                await _until_end(job_id)
+                await _until_end(content["id"])
                 ended = True
-    content = await sync_to_async(_shown)(request, job_id)
+        content = await database.call(_shown, request, content["id"])
     answer = _json(content, status=200 if ended else 202)
     answer["Location"] = content["urls"]["self"]
     if wait_s:
@@ -136,7 +135,7 @@ async def get_events(
         after = request.headers.get("Last-Event-ID") or after
     if EVENT_ID.fullmatch(after) is None:
         raise ApiProblem("invalid_request", errors=[Problem("/after", BAD_EVENT_ID)])
-    job = await sync_to_async(_job)(request, job_id)
+    job = await database.call(_job, request, job_id)
     if streaming:
         return await sse.response(hub(), job, after)
     found = await history.read(hub().client, job_id, after, limit)
@@ -172,8 +171,8 @@ def list_artifacts(request: HttpRequest, job_id: str) -> HttpResponse:
     ["GET", "HEAD"], "jobs/{job_id}/artifacts/{path:name}", summary="One file; HTTP Range"
 )
 async def get_artifact(request: HttpRequest, job_id: str, name: str) -> HttpResponseBase:
-    owner_id = await sync_to_async(current_owner_id)(request)
-    row = await sync_to_async(queries.artifact)(owner_id=owner_id, job_id=job_id, name=name)
+    owner_id = await database.call(current_owner_id, request)
+    row = await database.call(queries.artifact, owner_id=owner_id, job_id=job_id, name=name)
     if row is None:
         raise ApiProblem("artifact_not_found")
     return await files.response(request, row)
@@ -220,9 +219,9 @@ async def _until_end(job_id: str) -> None:
             pass
 
 
-def _submit(request: HttpRequest, payload: JobIn) -> str:
+def _submit(request: HttpRequest, payload: JobIn) -> dict[str, Any]:
     owner_id = current_owner_id(request)
-    return service.submit(owner_id=owner_id, kind=payload.kind, params=payload.params).pk
+    return _as_json(service.submit(owner_id=owner_id, kind=payload.kind, params=payload.params))
 
 
 def _job(request: HttpRequest, job_id: str) -> Job:

@@ -16,14 +16,13 @@ import time
 from collections.abc import Coroutine
 from typing import Any
 
-from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
 
 from compute.core.events import dumps
 from compute.core.texts import Text
 from playground.accounts.owner import NotSignedIn, current_owner_id
-from playground.jobs import queries
+from playground.jobs import database, queries
 from playground.jobs.follow import News, follow
 from playground.jobs.hub import hub
 from playground.jobs.ids import EVENT_ID, START
@@ -63,9 +62,10 @@ class JobSocket(AsyncWebsocketConsumer):
         self.lang = language_of(_headers(self.scope))
         self.follows: dict[str, asyncio.Task[None]] = {}
         self.sending = asyncio.Lock()
+        self.said_bye = False
         self.allowance, self.counted = BURST, time.monotonic()
         try:
-            self.owner_id = await database_sync_to_async(current_owner_id)(None)
+            self.owner_id = await database.call(current_owner_id, None)
         except NotSignedIn:
             await self.accept()  # a code can be given only to an open socket
             await self.close(4401)
@@ -155,7 +155,8 @@ class JobSocket(AsyncWebsocketConsumer):
             await self._say({"op": "gap", "topic": topic, "first": news.entries[0].id})
         elif news.what == "lag":
             await self._say({"op": "lag", "topic": topic})
-        elif news.what == "bye":
+        elif news.what == "bye" and not self.said_bye:
+            self.said_bye = True  # once, for all topics
             # Spread over four seconds, so that a restart isn't met by everyone at once.
             retry_ms = random.randint(1000, 5000)
             await self._say({"op": "bye", "retry_ms": retry_ms})
@@ -177,7 +178,7 @@ class JobSocket(AsyncWebsocketConsumer):
     async def _snapshot(self, topic: str, job_id: str) -> bool:
         """The row, as it is now; False when the owner has no such job."""
         try:
-            job = await database_sync_to_async(self._job)(job_id)
+            job = await database.call(self._job, job_id)
         except queries.NoSuchJob:
             return False
         await self._say({"op": "snapshot", "topic": topic, "job": job})

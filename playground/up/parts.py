@@ -46,6 +46,8 @@ def redis_part(socket: Path) -> Part:
         "save": "",
         # Evicting a queue or a stream would lose a job in silence; refusing a write is said aloud.
         "maxmemory-policy": "noeviction",
+        # Its own title would overwrite the environment, by which left-behind parts are found.
+        "set-proc-title": "no",
     }
     arguments = [word for name, value in options.items() for word in (f"--{name}", value)]
     return Part("redis", (binary, *arguments), stop_s=10)

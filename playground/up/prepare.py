@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import signal
 import socket
-import time
 from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
@@ -21,6 +21,7 @@ from playground.up.problems import CannotStart
 
 
 def check_port(port: int) -> None:
+    """Raises CannotStart for a port that the web server could not take."""
     if not 1 <= port <= 65535:
         raise CannotStart(f"Port {port} does not exist; choose one from 1 to 65535.")
     with socket.socket() as probe:
@@ -70,10 +71,9 @@ def stop_leftovers(var: Path) -> None:
 
 
 def send(process: psutil.Process, number: signal.Signals) -> None:
-    try:
+    """Signal a process that may be gone by now."""
+    with contextlib.suppress(psutil.NoSuchProcess):
         process.send_signal(number)
-    except psutil.NoSuchProcess:
-        return
 
 
 def fingerprint(folders: Iterable[Path], extra: Iterable[str] = ()) -> str:
@@ -130,15 +130,8 @@ def prepare_database() -> None:
     connection.close()
 
 
-def prepare_all() -> dict[str, float]:
-    """Do every step; returns how long each took, in seconds."""
-    took = {}
-    for name, step in {
-        "catalogues": prepare_catalogues,
-        "static files": prepare_static,
-        "database": prepare_database,
-    }.items():
-        started = time.monotonic()
-        step()
-        took[name] = time.monotonic() - started
-    return took
+def prepare_all() -> None:
+    """Do every step."""
+    prepare_catalogues()
+    prepare_static()
+    prepare_database()

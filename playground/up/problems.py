@@ -1,3 +1,5 @@
+"""Why the playground can't start, in words."""
+
 from __future__ import annotations
 
 

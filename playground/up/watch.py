@@ -68,7 +68,7 @@ class Supervisord:
         for line in self.process.stdout:
             sentence = story(line, logs=self.logs)
             if sentence and not self.stopping:
-                if "could not be started" in sentence:
+                if _GAVE_UP.search(line):
                     self.failed = sentence
                 self.tell(sentence)
 

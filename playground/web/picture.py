@@ -1,9 +1,9 @@
 """The home page's picture, made out of a real run: `python -m playground.web.picture FOLDER`.
 
 FOLDER is the artifact folder of a `transformer.train` run; `events.jsonl` in it holds its events.
-Writes `static/img/attention.png` (one byte a weight, frames below each other) and
-`playground/web/picture.json` (what the picture shows). Reads safetensors and writes PNG by hand,
-since the site imports no numeric library.
+Writes `static/img/attention.u8` (the bytes that `<attention-film>` draws, frame after frame) and
+`playground/web/picture.json` (what they show). Reads safetensors by hand, since the site imports
+no numeric library.
 """
 
 from __future__ import annotations
@@ -11,21 +11,20 @@ from __future__ import annotations
 import json
 import struct
 import sys
-import zlib
 from array import array
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 FACTS = Path(__file__).with_name("picture.json")
-IMAGE = Path(__file__).resolve().parents[2] / "static" / "img" / "attention.png"
+FILM = Path(__file__).resolve().parents[2] / "static" / "img" / "attention.u8"
 # Dense at first, where most of the change is.
 STEPS = (0, 10, 20, 40, 80, 120, 160, 200, 280, 360, 480, 600, 800, 1000, 1240, 1500)
 
 
 @lru_cache
 def facts() -> dict[str, Any]:
-    """What the picture shows: steps, layers, heads, probe, parameters, loss at the end."""
+    """What the picture shows: steps, layers, heads, probe, first and last loss."""
     loaded: dict[str, Any] = json.loads(FACTS.read_text(encoding="utf-8"))
     return loaded
 
@@ -41,32 +40,16 @@ def attention(file: Path) -> tuple[list[int], array[float]]:
     return entry["shape"], values
 
 
-def grey_rows(shape: list[int], values: array[float]) -> list[bytes]:
-    """The rows of a frame: layers below each other, heads side by side."""
+def grey(shape: list[int], values: array[float]) -> bytes:
+    """One byte a weight (255 is 1), row by row: layers below each other, heads side by side."""
     layers, heads, tokens, _ = shape
-    rows = []
+    frame = bytearray()
     for layer in range(layers):
         for query in range(tokens):
-            row = bytearray()
             for head in range(heads):
                 start = ((layer * heads + head) * tokens + query) * tokens
-                row += bytes(round(255 * value) for value in values[start : start + tokens])
-            rows.append(bytes(row))
-    return rows
-
-
-def png(width: int, rows: list[bytes]) -> bytes:
-    """An 8-bit greyscale PNG."""
-
-    def chunk(kind: bytes, body: bytes) -> bytes:
-        checksum = zlib.crc32(kind + body)
-        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", checksum)
-
-    header = struct.pack(">IIBBBBB", width, len(rows), 8, 0, 0, 0, 0)
-    pixels = zlib.compress(b"".join(b"\0" + row for row in rows), 9)
-    return (
-        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
-    )
+                frame += bytes(round(255 * value) for value in values[start : start + tokens])
+    return bytes(frame)
 
 
 def make(folder: Path) -> None:
@@ -75,19 +58,15 @@ def make(folder: Path) -> None:
     events = [json.loads(line) for line in lines]
     setup = next(e["data"] for e in events if e["type"] == "frame" and e["data"]["name"] == "setup")
     losses = {e["data"]["step"]: e["data"]["loss"] for e in events if e["type"] == "metric"}
-    rows: list[bytes] = []
-    shape: list[int] = []
-    for step in STEPS:
-        shape, values = attention(folder / f"frames/attention-{step:06}.safetensors")
-        rows += grey_rows(shape, values)
-    IMAGE.write_bytes(png(shape[1] * shape[2], rows))
+    frames = [attention(folder / f"frames/attention-{step:06}.safetensors") for step in STEPS]
+    FILM.write_bytes(b"".join(grey(shape, values) for shape, values in frames))
+    shape, _ = frames[0]
     known = {
         "steps": list(STEPS),
         "layers": shape[0],
         "heads": shape[1],
         "tokens": shape[2],
         "probe": "".join(setup["probe"]),
-        "parameters": setup["parameters"],
         "first_loss": round(losses[min(losses)], 2),
         "last_loss": round(losses[max(losses)], 2),
     }

@@ -33,28 +33,28 @@ def talk(ctx: Context) -> dict[str, Any]:
 
 
 def train(ctx: Context) -> dict[str, Any]:
-    first, rates = 0, []
+    first, lr = 0, of(ctx).lr
 
     def save(step: int) -> None:
         name = f"checkpoints/step-{step:06d}.json"
-        ctx.path(name).write_text(json.dumps({"step": step}))
+        ctx.path(name).write_text(json.dumps({"step": step, "lr": lr}))
         ctx.artifact(name, type="checkpoint/json")
 
     if ctx.resume_from is not None:
         newest = max((ctx.resume_from / "checkpoints").glob("step-*.json"))
-        first = json.loads(newest.read_text())["step"]
+        state = json.loads(newest.read_text())
+        first, lr = state["step"], state["lr"]
         ctx.resumed(first)
     for step in range(first, of(ctx).steps):
-        ctx.tick(step, save=save)
-        rates.append(of(ctx).lr)
-        ctx.metric(step=step, loss=1.0 / (step + 1), lr=of(ctx).lr)
+        lr = ctx.tick(step, save=save).get("lr", lr)
+        ctx.metric(step=step, loss=1.0 / (step + 1), lr=lr)
         ctx.progress(step + 1, of(ctx).steps)
         if step and step % of(ctx).save_every == 0:
             save(step)
         time.sleep(of(ctx).wait_ms / 1000)
     ctx.path("model.bin").write_bytes(bytes(range(256)) * 4)
     ctx.artifact("model.bin", type="application/octet-stream")
-    return {"steps": of(ctx).steps, "first": first, "lr": rates[-1] if rates else None}
+    return {"steps": of(ctx).steps, "first": first, "lr": lr}
 
 
 def ref(ctx: Context) -> dict[str, Any]:

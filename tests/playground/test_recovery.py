@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 import os
 import signal
 import sqlite3
@@ -11,6 +13,7 @@ from typing import Any
 
 import psutil
 import pytest
+from websockets.exceptions import ConnectionClosed
 
 from playground.jobs.spool import FENCE_STEP
 from tests.playground.client import Client
@@ -335,13 +338,37 @@ def test_health_names_what_is_down(client: Client) -> None:
     restart(client, "worker-interactive")
 
 
+def test_the_web_server_says_goodbye_and_leaves(client: Client) -> None:
+    job_id = train(client, steps=400, wait_ms=10)
+    with client.socket() as socket:
+        socket.send(json.dumps({"op": "sub", "topic": f"job:{job_id}", "after": None}))
+        connection = http.client.HTTPConnection("127.0.0.1", client.stack.port, timeout=20)
+        headers = {"Accept": "text/event-stream"}
+        connection.request("GET", f"/api/v1/jobs/{job_id}/events", headers=headers)
+        streaming = connection.getresponse()
+        while json.loads(socket.recv(timeout=10))["op"] != "ev":
+            pass
+        assert client.stack.stop_part("web") < 8
+        heard = []
+        with pytest.raises(ConnectionClosed) as closed:
+            while True:
+                heard.append(json.loads(socket.recv(timeout=5)))
+        assert closed.value.rcvd is not None
+        assert closed.value.rcvd.code == 1012
+        assert 1000 <= heard[-1]["retry_ms"] <= 5000
+        assert heard[-1]["op"] == "bye"
+        assert b": bye" in streaming.read()
+        connection.close()
+    restart(client, "web")
+    assert client.job(job_id)["state"] in ("running", "succeeded")
+    client.post(f"/api/v1/jobs/{job_id}/cancel")
+
+
 def test_redis_away_for_two_seconds(client: Client) -> None:
     """The spool goes on; afterwards the stream has every event, and a reader misses none."""
     job_id = train(client, steps=200, wait_ms=20)
     client.until(job_id, "running")
     with client.socket() as socket:
-        import json
-
         socket.send(json.dumps({"op": "sub", "topic": f"job:{job_id}", "after": None}))
         client.stack.redis.stop()
         time.sleep(2)

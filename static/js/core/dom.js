@@ -42,6 +42,12 @@ export function clear(parent, ...children) {
   return append(parent, children);
 }
 
+/** A word in its role's colour ("query", "key", …; CSS `.role`). Literal, whatever the text holds. */
+export const chip = (text, role) => h("span", { class: `role ${role}` }, text);
+
+/** A number that a sentence is about. */
+export const strong = (text) => h("strong", { class: "number" }, text);
+
 const SVG = "http://www.w3.org/2000/svg";
 
 /** Makes an SVG element. */
@@ -74,21 +80,6 @@ export function pageData(id, fallback = null) {
   return element ? JSON.parse(element.textContent) : fallback;
 }
 
-/** Runs `fn` at most once a frame, with the latest arguments. */
-export function perFrame(fn) {
-  let waiting = null;
-  return (...args) => {
-    const first = waiting === null;
-    waiting = args;
-    if (!first) return;
-    requestAnimationFrame(() => {
-      const latest = waiting;
-      waiting = null;
-      fn(...latest);
-    });
-  };
-}
-
 /** Runs `fn` once the calls have paused for `ms`. */
 export function debounce(fn, ms) {
   let timer = 0;
@@ -97,9 +88,6 @@ export function debounce(fn, ms) {
     timer = setTimeout(fn, ms, ...args);
   };
 }
-
-/** True when the reader asked for less motion. */
-export const reducedMotion = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
 /** Offers a text as a file to save. */
 export function download(name, text, type = "text/plain") {

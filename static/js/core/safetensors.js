@@ -16,7 +16,7 @@ const DTYPES = {
   BOOL: [1, (buffer) => Float32Array.from(new Uint8Array(buffer))],
 };
 
-export class TensorError extends Error {}
+class TensorError extends Error {}
 
 async function range(url, start, end, signal) {
   const response = await fetch(url, { headers: { Range: `bytes=${start}-${end - 1}` }, signal });

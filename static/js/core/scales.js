@@ -8,8 +8,6 @@
 /** What a cell holds when it is not an ordinary number. Each has its own hatch. */
 export const CELL = { value: 0, masked: 1, nan: 2, posinf: 3, neginf: 4, missing: 5 };
 
-export const SCALES = ["unit", "row", "max", "log"];
-
 export function classify(value) {
   if (Number.isNaN(value)) return CELL.nan;
   if (value === Infinity) return CELL.posinf;

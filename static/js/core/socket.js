@@ -13,7 +13,7 @@ const IDLE_CLOSE_MS = 30_000;
 const FINAL_CODES = new Set([4401, 4403, 4404]);
 
 /** Orders event ids `<attempt>-<seq>`; null comes before everything. */
-export function compareIds(a, b) {
+function compareIds(a, b) {
   if (a === b) return 0;
   if (a === null) return -1;
   if (b === null) return 1;

@@ -1,5 +1,8 @@
 /** Light, dark or as the system; projector size; colours for what is drawn by script. */
 
+/** Colour roles, the same in every lab: each is a custom property and a CSS class. */
+export const ROLES = ["query", "key", "value", "attention", "residual", "gradient", "index-key", "row-data"];
+
 const root = document.documentElement;
 const THEMES = ["system", "light", "dark"];
 const listeners = new Set();

@@ -1,19 +1,20 @@
 /**
  * <attention-film>: the attention maps of a real run, from its first step to its last.
  *
- * The picture is a column of frames, one byte a weight (0 black, 1 white); each frame holds a
- * grid of layers × heads maps of tokens × tokens. Colours are the theme's.
+ * The file is frame after frame, one byte a weight (255 is 1), row by row; each frame holds a grid
+ * of layers × heads maps of tokens × tokens. Colours are the theme's.
  *
  * Attributes
- *   src     the picture
+ *   src     the file
  *   steps   the frames' steps, "0,10,40"
  *   layers, heads, tokens
  *   label   what it shows, for screen readers
  */
-import { clear, h, reducedMotion } from "core/dom";
+import { clear, h } from "core/dom";
 import { count } from "core/format";
 import { t } from "core/i18n";
 import { icon } from "core/icons";
+import { reducedMotion } from "core/motion";
 import { colour, onTheme } from "core/theme";
 
 const FRAME_MS = 420;
@@ -27,20 +28,26 @@ export class AttentionFilm extends HTMLElement {
   #frame = 0;
   #timer = 0;
   #nodes = null;
+  #unlisten = null;
 
-  async connectedCallback() {
+  connectedCallback() {
+    this.#unlisten = onTheme(() => this.#paint());
+    if (!this.#nodes) this.#load();
+  }
+
+  disconnectedCallback() {
+    this.#unlisten();
+    this.#pause();
+  }
+
+  async #load() {
     const int = (name) => Number.parseInt(this.getAttribute(name), 10);
     this.#steps = this.getAttribute("steps").split(",").map(Number);
     this.#shape = { layers: int("layers"), heads: int("heads"), tokens: int("tokens") };
     this.#build();
-    this.#weights = await readGrey(this.getAttribute("src"));
-    onTheme(() => this.#paint());
-    if (reducedMotion()) this.#show(this.#steps.length - 1);
+    this.#weights = await read(this.getAttribute("src"));
+    if (reducedMotion() || !this.isConnected) this.#show(this.#steps.length - 1);
     else this.#play();
-  }
-
-  disconnectedCallback() {
-    this.#pause();
   }
 
   #build() {
@@ -88,7 +95,7 @@ export class AttentionFilm extends HTMLElement {
   #pause() {
     clearInterval(this.#timer);
     this.#timer = 0;
-    if (this.#nodes) this.#buttons();
+    this.#buttons();
   }
 
   #buttons() {
@@ -112,12 +119,12 @@ export class AttentionFilm extends HTMLElement {
     const { layers, heads, tokens } = this.#shape;
     const paint = this.#nodes.canvas.getContext("2d");
     const map = new ImageData(heads * tokens, layers * tokens);
-    const offset = this.#frame * map.data.length;
+    const offset = (this.#frame * map.data.length) / 4;
     const [zero, one, future] = ["--surface", "--ramp-attention", "--ramp-hatch-bg"].map(rgb);
     for (let i = 0; i < map.data.length / 4; i += 1) {
       const row = Math.floor(i / map.width) % tokens;
       const column = (i % map.width) % tokens;
-      const weight = this.#weights[offset / 4 + i] / 255;
+      const weight = this.#weights[offset + i] / 255;
       // The square root keeps small weights visible; the sketch has no scale to read.
       const share = Math.sqrt(weight);
       for (let c = 0; c < 3; c += 1) {
@@ -152,15 +159,10 @@ export class AttentionFilm extends HTMLElement {
 
 const rgb = (name) => colour(name).match(/[\d.]+/g).slice(0, 3).map(Number);
 
-async function readGrey(src) {
-  const image = new Image();
-  image.src = src;
-  await image.decode();
-  const sheet = new OffscreenCanvas(image.naturalWidth, image.naturalHeight);
-  const paint = sheet.getContext("2d", { willReadFrequently: true });
-  paint.drawImage(image, 0, 0);
-  const { data } = paint.getImageData(0, 0, sheet.width, sheet.height);
-  return Uint8Array.from({ length: data.length / 4 }, (_, i) => data[4 * i]);
+async function read(src) {
+  const response = await fetch(src);
+  if (!response.ok) throw new Error(`${response.status} for ${src}`);
+  return new Uint8Array(await response.arrayBuffer());
 }
 
 customElements.define("attention-film", AttentionFilm);

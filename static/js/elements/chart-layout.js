@@ -8,7 +8,7 @@ const GAP_REM = 2.25;
 const SMALL_LEAST_REM = 11;
 
 /** Rows of panels: each large one alone, small ones side by side as the width allows. */
-export function rowsOf(panels, width) {
+function rowsOf(panels, width) {
   const size = rem();
   const abreast = Math.max(1, Math.min(3, Math.floor(width / (SMALL_LEAST_REM * size))));
   const rows = [];
@@ -24,7 +24,7 @@ export function rowsOf(panels, width) {
 const heightOf = (row) => (row.small ? SMALL_REM : LARGE_REM);
 
 /** The figure's height in pixels. */
-export function heightOfRows(rows) {
+function heightOfRows(rows) {
   const body = rows.reduce((sum, row) => sum + heightOf(row) + TITLE_REM, 0);
   return Math.round((body + GAP_REM * rows.length) * rem());
 }

@@ -19,7 +19,7 @@ const SEGMENTS = 3;
 const SEGMENT_CHARACTERS = 26;
 
 /** A unit in the page's language; symbols such as MB stay. */
-export const unitText = (unit) => (unit in UNITS ? t(UNITS[unit]) : (unit ?? ""));
+const unitText = (unit) => (unit in UNITS ? t(UNITS[unit]) : (unit ?? ""));
 
 /** What a field is, read out of its schema once. */
 export function describe(name, schema, required) {
@@ -46,7 +46,7 @@ export function describe(name, schema, required) {
   };
 }
 
-/** The control that suits a field. `ids`: `{control, describedby}`. */
+/** The control that suits a field. `ids`: `{control, label, describedby}`. */
 export function control(field, ids, changed) {
   if (field.choices.length > 0) return choiceControl(field, ids, changed);
   if (field.type === "boolean") return switchControl(field, ids, changed);
@@ -83,7 +83,7 @@ function segmentedControl(field, labels, ids, changed) {
   );
   const node = h(
     "div",
-    { class: "segmented", role: "radiogroup", id: ids.control, "aria-labelledby": ids.label },
+    { class: "segmented", role: "radiogroup", id: ids.control, "aria-labelledby": ids.label, "aria-describedby": ids.describedby },
     radios.map((radio, i) => h("label", {}, radio, h("span", {}, labels[i]))),
   );
   return {

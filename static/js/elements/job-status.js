@@ -2,6 +2,8 @@
  * <job-status>: where a job stands and what can be done about it. Queue place, state, progress,
  * time left; pause, resume, step, cancel; a failure as a sentence with a next step.
  *
+ * Attributes
+ *   until-end   hides once the job has ended: the page itself says how it went
  * Properties
  *   job         the job's row (REST or socket snapshot); null empties the element
  *   pending     true from the click until the server has answered
@@ -187,7 +189,8 @@ export class JobStatus extends HTMLElement {
   #paint() {
     if (!this.#nodes) return;
     const state = this.#pending ? "pending" : this.#state;
-    this.hidden = !this.#job && !this.#pending;
+    const over = this.hasAttribute("until-end") && ended({ state });
+    this.hidden = (!this.#job && !this.#pending) || over;
     if (this.hidden) return;
     this.dataset.state = state;
     this.#nodes.state.textContent = this.#sentence(state);

@@ -228,7 +228,9 @@ export class LiveChart extends HTMLElement {
   }
 
   #schedule() {
-    if (this.#timer || !this.isConnected || !this.#nodes) return;
+    if (!this.#nodes) return;
+    this.#nodes.empty.hidden = this.#data.length > 0;
+    if (this.#timer || !this.isConnected) return;
     const pause = Math.max(LEAST_PAUSE_MS, this.#cost * SHARE_OF_TIME);
     const wait = Math.max(0, this.#last + pause - performance.now());
     this.#timer = setTimeout(() => {
@@ -242,7 +244,6 @@ export class LiveChart extends HTMLElement {
   async #draw() {
     this.#readout();
     this.#table(false);
-    this.#nodes.empty.hidden = this.#data.length > 0;
     if (this.#data.length === 0 && !this.#drawn) return;
     const library = await loadPlotly();
     const width = Math.floor(this.#nodes.plot.clientWidth);

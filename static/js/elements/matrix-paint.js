@@ -5,6 +5,7 @@
  */
 
 import { CELL, css } from "core/scales";
+import { ROLES } from "core/theme";
 
 const GAP_FROM = 7; // px a cell: smaller cells are drawn without gaps, through ImageData
 const LABEL = 12; // px, the smallest type on the page
@@ -72,7 +73,7 @@ export function cellAt(L, scroll, x, y, m) {
   return row < m.rows && col < m.cols && row >= 0 && col >= 0 ? { row, col } : null;
 }
 
-export function cellBox(L, scroll, row, col) {
+function cellBox(L, scroll, row, col) {
   return {
     x: L.left + col * L.cellW - scroll.x,
     y: L.top + row * L.cellH - scroll.y,
@@ -82,7 +83,7 @@ export function cellBox(L, scroll, row, col) {
 }
 
 /** Rows and columns that are at least partly in view. */
-export function visible(L, scroll, m) {
+function visible(L, scroll, m) {
   return {
     r0: Math.max(0, Math.floor(scroll.y / L.cellH)),
     r1: Math.min(m.rows, Math.ceil((scroll.y + L.viewH) / L.cellH)),
@@ -344,8 +345,6 @@ export function theme(rampColours, colour) {
     hatch: colour("--ramp-hatch"),
     hatchGround: colour("--ramp-hatch-bg"),
     mark: colour("--ramp-mark"),
-    roles: Object.fromEntries(
-      ["query", "key", "value", "attention", "residual", "accent", "error"].map((role) => [role, colour(`--${role}`)]),
-    ),
+    roles: Object.fromEntries([...ROLES, "accent"].map((role) => [role, colour(`--${role}`)])),
   };
 }

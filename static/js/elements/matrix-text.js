@@ -1,7 +1,7 @@
 /** The words under a matrix: what the colours and hatches mean, and the same numbers as a table. */
 
 import { h } from "core/dom";
-import { short } from "core/format";
+import { full, short } from "core/format";
 import { t } from "core/i18n";
 import { CELL, isDiverging } from "core/scales";
 import { hatch } from "elements/matrix-paint";
@@ -10,7 +10,7 @@ const TABLE_ROWS = 24;
 const TABLE_COLS = 16;
 
 const MEANING = {
-  [CELL.masked]: () => t("masked: the future"),
+  [CELL.masked]: () => t("masked"),
   [CELL.nan]: () => t("NaN: not a number"),
   [CELL.posinf]: () => t("+∞"),
   [CELL.neginf]: () => t("−∞"),
@@ -27,17 +27,16 @@ export function legend(data, theme) {
     out.append(h("span", { class: `matrix-axis role-${role}` }, swatch, title));
   }
   for (const code of new Set(data.codes)) {
-    if (code !== CELL.value) out.append(h("span", { class: "matrix-axis" }, swatchOf(code, theme), MEANING[code]()));
+    if (code === CELL.value) continue;
+    const meaning = (code === CELL.masked && data.masked) || MEANING[code]();
+    out.append(h("span", { class: "matrix-axis" }, swatchOf(code, theme), meaning));
   }
   if (data.note) out.append(h("span", { class: "matrix-axis" }, data.note));
   return out;
 }
 
 function scaleBar(data, theme) {
-  const bar = document.createElement("canvas");
-  bar.className = "matrix-ramp";
-  bar.width = 128;
-  bar.height = 1;
+  const bar = h("canvas", { class: "matrix-ramp", width: 128, height: 1 });
   const ctx = bar.getContext("2d");
   const image = ctx.createImageData(128, 1);
   new Uint32Array(image.data.buffer).set(theme.packed.filter((_, i) => i % 2 === 1));
@@ -59,10 +58,7 @@ function ends(data) {
 }
 
 function swatchOf(code, theme) {
-  const node = document.createElement("canvas");
-  node.className = "matrix-swatch";
-  node.width = 12;
-  node.height = 12;
+  const node = h("canvas", { class: "matrix-swatch", width: 12, height: 12 });
   const ctx = node.getContext("2d");
   ctx.fillStyle = hatch(ctx, code, theme);
   ctx.fillRect(0, 0, 12, 12);
@@ -99,15 +95,12 @@ function span(size, most, at) {
 }
 
 function scoped(scope, label, index) {
-  const node = h("th", null, label || String(index));
-  node.scope = scope;
-  return node;
+  return h("th", { scope }, label || String(index));
 }
 
 function cellText(data, row, col) {
   const i = row * data.cols + col;
   const code = data.codes[i];
-  const node = h("td", { class: "number" }, code === CELL.masked ? t("masked") : short(data.values[i]));
-  if (code === CELL.value) node.title = String(data.values[i]);
-  return node;
+  const title = code === CELL.value ? full(data.values[i]) : null;
+  return h("td", { class: "number", title }, code === CELL.masked ? t("masked") : short(data.values[i]));
 }

@@ -4,6 +4,7 @@
  *   view.data = {
  *     rows, cols, values: Float32Array (row-major),
  *     codes?: Uint8Array of core/scales CELL,        // masked, not computed; NaN and ±∞ are found
+ *     masked?: string,                               // why cells are masked, for the legend
  *     rowLabels, colLabels: string[],                // token texts with visible glyphs
  *     rowTitle, colTitle, title, note?,              // "query (looks)", "key (is looked at)"
  *     rowRole?, colRole?, ramp?: "attention" | "diverging" | "sequential" | "query" | …,
@@ -17,7 +18,7 @@
  * zoom. Below the canvas stand what the colours mean and a table of the same numbers.
  */
 
-import { h } from "core/dom";
+import { emit, h } from "core/dom";
 import { short } from "core/format";
 import { t } from "core/i18n";
 import { CELL, classify, domain, isDiverging, levels, ramp } from "core/scales";
@@ -60,24 +61,17 @@ export class MatrixView extends HTMLElement {
     this.titleNode = this.head.appendChild(h("span", { class: "matrix-title" }));
     this.zoomBar = this.head.appendChild(h("span", { class: "matrix-zoom" }));
     for (const [sign, label, factor] of [["−", t("Zoom out"), 1 / 1.5], ["+", t("Zoom in"), 1.5]]) {
-      const button = this.zoomBar.appendChild(h("button", { class: "button small quiet" }, sign));
-      button.type = "button";
-      button.setAttribute("aria-label", label);
-      button.addEventListener("click", () => this.zoomBy(factor));
+      this.zoomBar.append(h("button", { class: "button small quiet", type: "button", "aria-label": label, onclick: () => this.zoomBy(factor) }, sign));
     }
-    this.stage = h("div", { class: "matrix-stage" });
-    this.base = this.stage.appendChild(document.createElement("canvas"));
-    this.over = this.stage.appendChild(document.createElement("canvas"));
-    this.scroller = this.stage.appendChild(h("div", { class: "matrix-scroll" }));
-    this.spacer = this.scroller.appendChild(document.createElement("div"));
-    this.stage.tabIndex = 0;
-    this.stage.setAttribute("role", "group");
-    this.spoken = h("p", { class: "visually-hidden" });
-    this.spoken.setAttribute("aria-live", "polite");
+    this.base = h("canvas");
+    this.over = h("canvas");
+    this.spacer = h("div");
+    this.scroller = h("div", { class: "matrix-scroll" }, this.spacer);
+    this.stage = h("div", { class: "matrix-stage", tabIndex: 0, role: "group" }, this.base, this.over, this.scroller);
+    this.spoken = h("p", { class: "visually-hidden", "aria-live": "polite" });
     this.legendNode = h("footer", { class: "matrix-legend" });
-    this.tableBox = h("details", { class: "matrix-table" });
-    this.tableBox.append(h("summary", null, t("As a table")), h("div", { class: "matrix-table-body" }));
-    this.tableBox.addEventListener("toggle", () => this.#table());
+    this.tableBox = h("details", { class: "matrix-table", ontoggle: () => this.#table() },
+      h("summary", null, t("As a table")), h("div", { class: "matrix-table-body" }));
     this.append(this.head, this.stage, this.spoken, this.legendNode, this.tableBox);
     this.scroller.addEventListener("scroll", () => this.#invalidate(false), { passive: true });
     this.stage.addEventListener("pointermove", (event) => this.#move(event));
@@ -184,7 +178,7 @@ export class MatrixView extends HTMLElement {
       this.#stale = false;
     }
     this.#overlay();
-    this.dispatchEvent(new CustomEvent("matrix-painted", { bubbles: true }));
+    emit(this, "matrix-painted");
   }
 
   #readTheme() {
@@ -292,7 +286,7 @@ export class MatrixView extends HTMLElement {
 
   #emit(name, cell) {
     const detail = cell ? { ...cell, value: this.value(cell.row, cell.col) } : null;
-    this.dispatchEvent(new CustomEvent(name, { bubbles: true, detail }));
+    emit(this, name, detail);
   }
 
   #speak({ row, col }) {

@@ -24,11 +24,11 @@
  *   params-live             {values}          live mode: only what has changed
  */
 import { clear, debounce, emit, h, uid } from "core/dom";
-import { short } from "core/format";
 import { pick, t, tn } from "core/i18n";
 import { icon } from "core/icons";
 import { kind as kindSchema } from "core/jobs";
-import { complaint, control, describe } from "elements/form-controls";
+import { describe } from "elements/form-controls";
+import { Field } from "elements/form-field";
 
 const LIVE_PAUSE_MS = 350;
 
@@ -36,7 +36,7 @@ export class ParamsForm extends HTMLElement {
   #schema = null;
   #presets = [];
   #preset = null;
-  #entries = new Map();
+  #fieldsByName = new Map();
   #pending = null;
   #visible = {};
   #note = "";
@@ -76,7 +76,7 @@ export class ParamsForm extends HTMLElement {
 
   get values() {
     const values = {};
-    for (const [name, entry] of this.#entries) values[name] = entry.control.get();
+    for (const [name, field] of this.#fieldsByName) values[name] = field.value;
     return values;
   }
 
@@ -109,8 +109,8 @@ export class ParamsForm extends HTMLElement {
     const general = [];
     for (const one of list) {
       const name = (one.pointer ?? "").replace(/^\/(params\/)?/, "").split("/")[0];
-      const entry = this.#entries.get(name);
-      if (entry && !entry.row.hidden) this.#showProblem(entry, one);
+      const field = this.#fieldsByName.get(name);
+      if (field && !field.hidden) field.showProblem(one);
       else general.push(pick(one.detail));
     }
     if (list.length === 0 && problem.message) general.push(problem.message);
@@ -119,19 +119,18 @@ export class ParamsForm extends HTMLElement {
       clear(place, general.map((text) => h("p", {}, text)));
       place.hidden = false;
     }
-    const first = this.querySelector("[aria-invalid=true]");
-    if (first) first.focus({ preventScroll: false });
+    this.querySelector("[aria-invalid=true]")?.focus();
   }
 
   clearProblems() {
-    for (const entry of this.#entries.values()) this.#clearProblem(entry);
+    for (const field of this.#fieldsByName.values()) field.clearProblem();
     const place = this.querySelector(".params-problem");
     if (place) place.hidden = true;
   }
 
   // Drawing
 
-  #fields() {
+  #described() {
     const { params, settable = [] } = this.#schema;
     const required = new Set(params.required ?? []);
     return Object.entries(params.properties)
@@ -141,9 +140,9 @@ export class ParamsForm extends HTMLElement {
   }
 
   #render() {
-    const before = this.#entries.size ? this.values : null;
-    this.#entries.clear();
-    const fields = this.#fields();
+    const before = this.#fieldsByName.size ? this.values : null;
+    this.#fieldsByName.clear();
+    const fields = this.#described();
     const form = h(
       "form",
       { class: "params", novalidate: true, onsubmit: (event) => this.#submit(event) },
@@ -245,59 +244,19 @@ export class ParamsForm extends HTMLElement {
     );
   }
 
-  #row(field) {
-    const id = uid(`param-${field.name}`);
-    const ids = { control: id, label: `${id}-label`, describedby: `${id}-help ${id}-problem` };
-    const made = control(field, ids, () => this.#changed(field.name));
-    const help = field.help && h("p", { class: "caption field-help", id: `${id}-help` }, field.help);
-    const problem = h("div", { class: "field-problem", id: `${id}-problem`, hidden: true });
-    const single = field.choices.length === 1 && !field.nullable;
-    const row = h(
-      "div",
-      { class: `field ${made.inline ? "inline" : ""}`, hidden: single, dataset: { field: field.name } },
-      h(
-        "div",
-        { class: "field-head" },
-        h("label", { for: id, id: ids.label, title: field.help || null }, field.label),
-        help && this.#helpButton(field, help),
-        h("span", { class: "field-space" }),
-        made.box ?? (made.inline ? made.node : null),
-        field.unit && h("span", { class: "caption field-unit" }, field.unit),
-      ),
-      made.inline ? null : made.node,
-      help,
-      problem,
-    );
-    this.#entries.set(field.name, { field, control: made, row, problem, single });
-    return row;
-  }
-
-  /** Help is a click away and always in the description that screen readers hear. */
-  #helpButton(field, help) {
-    help.hidden = true;
-    const label = t("About {name}", { name: field.label });
-    const toggle = (event) => {
-      help.hidden = !help.hidden;
-      event.currentTarget.setAttribute("aria-expanded", String(!help.hidden));
-    };
-    return h(
-      "button",
-      {
-        type: "button",
-        class: "help-button",
-        "aria-label": label,
-        "aria-expanded": "false",
-        title: field.help,
-        onclick: toggle,
-      },
-      "?",
-    );
+  #row(about) {
+    const field = new Field(about, {
+      onChange: () => this.#changed(field),
+      onTake: (value, text) => this.#take(field, value, text),
+    });
+    this.#fieldsByName.set(about.name, field);
+    return field.row;
   }
 
   // Values
 
   #defaults() {
-    return Object.fromEntries([...this.#entries].map(([name, { field }]) => [name, field.fallback]));
+    return Object.fromEntries([...this.#fieldsByName].map(([name, { about }]) => [name, about.fallback]));
   }
 
   #base() {
@@ -307,7 +266,7 @@ export class ParamsForm extends HTMLElement {
 
   #fill(values, preset, { silent = false } = {}) {
     const all = { ...this.#defaults(), ...values };
-    for (const [name, entry] of this.#entries) entry.control.set(all[name]);
+    for (const [name, field] of this.#fieldsByName) field.value = all[name];
     this.#pending = null;
     this.#sent = this.values;
     this.#preset = preset;
@@ -319,13 +278,12 @@ export class ParamsForm extends HTMLElement {
     if (!silent) emit(this, "params-change", { values: this.values, name: null });
   }
 
-  #changed(name) {
-    const entry = this.#entries.get(name);
-    this.#clearProblem(entry);
-    const found = complaint(entry.field, entry.control);
-    if (found) this.#showProblem(entry, found);
+  #changed(field) {
+    field.clearProblem();
+    const found = field.complaint;
+    if (found) field.showProblem(found);
     this.#after();
-    emit(this, "params-change", { values: this.values, name });
+    emit(this, "params-change", { values: this.values, name: field.about.name });
     if (this.hasAttribute("live")) this.#sendLive();
   }
 
@@ -342,8 +300,8 @@ export class ParamsForm extends HTMLElement {
   #applyVisibility() {
     const values = this.values;
     for (const [name, rule] of Object.entries(this.#visible)) {
-      const entry = this.#entries.get(name);
-      if (entry) entry.row.hidden = entry.single || !rule(values);
+      const field = this.#fieldsByName.get(name);
+      if (field) field.hidden = !rule(values);
     }
   }
 
@@ -359,8 +317,8 @@ export class ParamsForm extends HTMLElement {
     event.preventDefault();
     if (this.#busy || this.hasAttribute("live")) return;
     const problems = [];
-    for (const [name, { field, control: made, row }] of this.#entries) {
-      const found = row.hidden ? null : complaint(field, made);
+    for (const [name, field] of this.#fieldsByName) {
+      const found = field.complaint;
       if (found) problems.push({ pointer: `/${name}`, ...found });
     }
     if (problems.length) {
@@ -371,45 +329,12 @@ export class ParamsForm extends HTMLElement {
     emit(this, "params-submit", { kind: this.#schema.name, values: this.values });
   }
 
-  // Problems
-
-  #showProblem(entry, { detail, nearest }) {
-    const text = pick(detail);
-    entry.control.focusable.setAttribute("aria-invalid", "true");
-    entry.problem.hidden = false;
-    entry.problem.dataset.detail = text;
-    const chips = (nearest ?? []).map((value) =>
-      h(
-        "button",
-        { type: "button", class: "chip", onclick: () => this.#take(entry, value, text) },
-        entry.field.numeric ? short(value, 12) : String(value),
-      ),
-    );
-    clear(
-      entry.problem,
-      h("p", {}, text),
-      chips.length > 0 &&
-        h("p", { class: "chips" }, h("span", {}, t("Use:")), chips),
-    );
-    for (let up = entry.row.closest("details"); up; up = up.parentElement.closest("details")) {
-      up.open = true;
-    }
-  }
-
   /** One value answers every field that complained with the same sentence. */
-  #take(entry, value, text) {
-    entry.control.set(value);
-    for (const other of this.#entries.values()) {
-      if (other.problem.dataset.detail === text) this.#clearProblem(other);
-    }
-    this.#changed(entry.field.name);
-    entry.control.focusable.focus();
-  }
-
-  #clearProblem(entry) {
-    entry.control.focusable.removeAttribute("aria-invalid");
-    entry.problem.hidden = true;
-    delete entry.problem.dataset.detail;
+  #take(field, value, text) {
+    field.value = value;
+    for (const other of this.#fieldsByName.values()) if (other.says(text)) other.clearProblem();
+    this.#changed(field);
+    field.control.focusable.focus();
   }
 }
 

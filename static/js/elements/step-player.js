@@ -7,27 +7,22 @@
  *   player.follow = true                     // scrub variant: stay at the newest step
  *
  * Attributes: `variant="scrub"` draws a plain slider for many steps; `label` names the track;
- * `dwell` is how long (ms at speed 1) a played step stays for reading.
- * Fires `step-change` {id, index, how: "jump" | "play" | "follow"} and `play-change` {playing}.
+ * `dwell` is how long (ms at speed 1) a played step stays for reading; `play-word` is what the main
+ * button says instead of "Play".
+ * Fires `step-change` {id, index, how: "jump" | "play" | "follow"}, `play-change` {playing} and
+ * `follow-change` {follow}.
  *
  * Keys anywhere on the page, unless a control that needs them has the focus: ← → back and next,
  * Home and End first and last, space play or pause. Any action finishes the running animation
  * first: its signal aborts, and `animate` must then show the end of the step at once.
  */
 
-import { h, reducedMotion, svg } from "core/dom";
+import { clear, emit, h } from "core/dom";
 import { t } from "core/i18n";
+import { icon } from "core/icons";
+import { reducedMotion } from "core/motion";
 
 const OWN_KEYS = "input, textarea, select, [contenteditable], [role='slider'], [role='grid'], [role='dialog']";
-
-const ICONS = {
-  first: "M6 5v14M19 5.5 9.5 12l9.5 6.5z",
-  back: "M17 5.5 7 12l10 6.5z",
-  play: "M7.5 5 19 12 7.5 19z",
-  pause: "M8 5v14M16 5v14",
-  next: "M7 5.5 17 12 7 18.5z",
-  last: "M18 5v14M5 5.5 14.5 12 5 18.5z",
-};
 
 export class StepPlayer extends HTMLElement {
   #steps = [];
@@ -57,23 +52,22 @@ export class StepPlayer extends HTMLElement {
     const bar = h("div", { class: "player-buttons" });
     this.buttons = {};
     for (const [name, label] of Object.entries(names)) {
-      const button = h("button", { class: name === "play" ? "button primary player-play" : "button player-button" });
-      button.type = "button";
-      button.append(icon(ICONS[name]));
-      if (name === "play") button.append(h("span", { class: "player-word" }, label));
-      else button.setAttribute("aria-label", label);
-      button.title = label;
-      button.addEventListener("click", () => this[name]());
-      bar.append(button);
-      this.buttons[name] = button;
+      const main = name === "play";
+      this.buttons[name] = h("button", {
+        type: "button", title: label, "aria-label": main ? null : label,
+        class: main ? "button primary player-play" : "button player-button",
+        onclick: () => this[name](),
+      }, main ? null : icon(name)); // #render fills the main one: its icon and word change
+      bar.append(this.buttons[name]);
     }
     this.track = h("div", { class: "player-track" });
     this.line = h("div", { class: "player-line" }, h("span", { class: "player-fill" }), h("span", { class: "player-thumb" }));
     this.line.addEventListener("pointerdown", (event) => this.#drag(event));
-    this.slider = h("input", { class: "player-slider" });
-    Object.assign(this.slider, { type: "range", min: "0", step: "1", value: "0" });
-    this.slider.setAttribute("aria-label", this.getAttribute("label") ?? t("Steps"));
-    this.slider.addEventListener("input", () => this.go(Number(this.slider.value)));
+    this.slider = h("input", {
+      class: "player-slider", type: "range", min: 0, step: 1, value: "0",
+      "aria-label": this.getAttribute("label") ?? t("Steps"),
+      oninput: () => this.go(Number(this.slider.value)),
+    });
     this.names = h("ol", { class: "player-names" });
     const named = this.getAttribute("variant") !== "scrub";
     this.track.append(...(named ? [this.line, this.names] : [this.slider]));
@@ -84,13 +78,10 @@ export class StepPlayer extends HTMLElement {
   }
 
   #speedControl() {
-    const label = h("label", { class: "player-speed caption" });
-    this.speedInput = Object.assign(h("input"), { type: "range", min: "-2", max: "2", step: "1", value: "0" });
-    this.speedInput.addEventListener("input", () => this.#speedWords());
+    this.speedInput = h("input", { type: "range", min: -2, max: 2, step: 1, value: "0", oninput: () => this.#speedWords() });
     this.speedText = h("output", { class: "number" });
-    label.append(h("span", null, t("speed")), this.speedInput, this.speedText);
     this.#speedWords();
-    return label;
+    return h("label", { class: "player-speed caption" }, h("span", null, t("speed")), this.speedInput, this.speedText);
   }
 
   #speedWords() {
@@ -145,7 +136,7 @@ export class StepPlayer extends HTMLElement {
     if (this.#follow === Boolean(follow)) return;
     this.#follow = Boolean(follow);
     if (this.#follow && this.#steps.length) this.#enter(this.#steps.length - 1, "follow");
-    this.dispatchEvent(new CustomEvent("follow-change", { bubbles: true, detail: { follow: this.#follow } }));
+    emit(this, "follow-change", { follow: this.#follow });
   }
 
   // ------------------------------------------------------------ actions
@@ -218,7 +209,7 @@ export class StepPlayer extends HTMLElement {
     const control = new AbortController();
     this.#running = control;
     if (reducedMotion()) control.abort(); // reduced motion: the end of the animation, at once
-    this.dispatchEvent(new CustomEvent("step-change", { bubbles: true, detail: { id: step.id, index: to, how } }));
+    emit(this, "step-change", { id: step.id, index: to, how });
     await this.animate?.({ step, previous, how, speed: this.speed, signal: control.signal });
     if (this.#running === control) this.#running = null;
   }
@@ -227,22 +218,18 @@ export class StepPlayer extends HTMLElement {
     if (this.#playing === playing) return;
     this.#playing = playing;
     this.#render();
-    this.dispatchEvent(new CustomEvent("play-change", { bubbles: true, detail: { playing } }));
+    emit(this, "play-change", { playing });
   }
 
   // ------------------------------------------------------------ drawing
 
   #drawNames() {
     this.names.replaceChildren(
-      ...this.#steps.map((step, index) => {
-        const item = h("li");
-        const button = h("button", { class: "player-name" }, step.name);
-        button.type = "button";
-        button.title = step.title ?? step.name;
-        button.addEventListener("click", () => this.go(index));
-        item.append(button);
-        return item;
-      }),
+      ...this.#steps.map((step, index) =>
+        h("li", null, h("button", {
+          type: "button", class: "player-name", title: step.title ?? step.name, onclick: () => this.go(index),
+        }, step.name)),
+      ),
     );
   }
 
@@ -259,15 +246,15 @@ export class StepPlayer extends HTMLElement {
     this.buttons.first.disabled = this.buttons.back.disabled = this.#index <= 0;
     this.buttons.next.disabled = this.buttons.last.disabled = this.#index >= last;
     this.buttons.play.disabled = last < 1;
-    this.buttons.play.firstElementChild.replaceWith(icon(this.#playing ? ICONS.pause : ICONS.play));
     const word = this.#playing ? t("Pause") : this.getAttribute("play-word") ?? t("Play");
-    this.buttons.play.lastElementChild.textContent = word;
-    this.buttons.play.title = word;
+    if (this.buttons.play.textContent !== word) {
+      clear(this.buttons.play, icon(this.#playing ? "pause" : "play"), h("span", null, word));
+      this.buttons.play.title = word;
+    }
     [...this.names.children].forEach((item, index) => {
       const button = item.firstElementChild;
       if (index === this.#index) button.setAttribute("aria-current", "step");
       else button.removeAttribute("aria-current");
-      item.classList.toggle("done", index < this.#index);
     });
     this.#place();
   }
@@ -317,10 +304,6 @@ export class StepPlayer extends HTMLElement {
     else return;
     event.preventDefault();
   }
-}
-
-function icon(path) {
-  return svg("svg", { viewBox: "0 0 24 24", class: "icon", "aria-hidden": "true" }, svg("path", { d: path }));
 }
 
 customElements.define("step-player", StepPlayer);

@@ -19,6 +19,7 @@
 import { clear, emit, h } from "core/dom";
 import { glyphs } from "core/format";
 import { t } from "core/i18n";
+import { ROLES } from "core/theme";
 
 const MOST = 2000;
 const ZWJ = "\u200d";
@@ -26,7 +27,6 @@ const JOINS = /^[\p{Script=Arabic}\p{Script=Syriac}\p{Script=Nko}\p{Script=Mongo
 const LETTER = /^\p{L}$/u;
 const MARK = /^\p{M}/u;
 const RTL = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]/;
-const ROLES = ["query", "key", "value", "attention", "residual", "gradient", "index-key", "row-data"];
 
 const joins = (character) => JOINS.test(character) && LETTER.test(character);
 const firstOf = (text) => [...text][0] ?? "";

@@ -5,6 +5,7 @@
 
 import { clear, h } from "core/dom";
 import { t } from "core/i18n";
+import { tween } from "core/motion";
 import { isDiverging } from "core/scales";
 import "elements/matrix-view";
 import { AXES, figure } from "labs/transformer-figures";
@@ -52,10 +53,10 @@ export class Board {
       ...matrix,
       title: one.title, ramp: one.ramp, groups: one.groups, square: one.square, maxCell: one.maxCell,
       maxHeight: one.maxHeight ?? Math.max(tall, Math.min(420, matrix.rows * 4 + 30)),
-      codes: one.heads && one.cols === "key" ? futureCodes(matrix, one.tensor) : null,
+      codes: one.heads && one.cols === "key" ? futureCodes(matrix, one.tensor) : null, masked: t("masked: the future"),
       rowLabels: rows.labels(trace, matrix.rows), colLabels: cols.labels(trace, matrix.cols),
       rowTitle: rows.title(), colTitle: cols.title(), rowRole: one.rowRole ?? rows.role, colRole: cols.role,
-      scale: isDiverging(one.ramp) && scale === "unit" ? "max" : scale,
+      scale: fitting(scale, one.ramp, matrix.cols),
       legend: one.quiet ? "axes" : undefined,
     };
     const quiet = one.quiet || (layout === "stack" && side === "before" && count > 2);
@@ -63,11 +64,11 @@ export class Board {
   }
 
   #element(tensor, head) {
-    const element = document.createElement("matrix-view");
     const name = (event) => event.detail && { tensor, head, row: event.detail.row, col: event.detail.col };
-    element.addEventListener("cell-hover", (event) => this.onHover(name(event)));
-    element.addEventListener("cell-select", (event) => this.onSelect(name(event)));
-    return element;
+    return h("matrix-view", {
+      "oncell-hover": (event) => this.onHover(name(event)),
+      "oncell-select": (event) => this.onSelect(name(event)),
+    });
   }
 
   #arrange() {
@@ -176,34 +177,17 @@ function grow(weight, ...made) {
   return node;
 }
 
+/** Signed numbers have no 0–1, and in a single column every number is its row's maximum. */
+function fitting(scale, ramp, cols) {
+  if (scale === "unit" && isDiverging(ramp)) return "max";
+  return scale === "row" && cols === 1 ? "max" : scale;
+}
+
 /** Weights of exactly 0 above the diagonal and −∞ there are the mask's doing: hatch both. */
 function futureCodes({ rows, values }, tensor) {
   if (!tensor.endsWith(".masked") && !tensor.endsWith(".weights")) return null;
   const codes = causal(rows);
   return codes.map((code, i) => (code && (values[i] === 0 || values[i] === -Infinity) ? code : 0));
-}
-
-/** Calls `draw(share)` each frame for `ms`; an aborted signal jumps to the end. */
-function tween(ms, signal, draw) {
-  return new Promise((resolve) => {
-    const start = performance.now();
-    let over = false;
-    const frame = (now) => {
-      if (over) return; // the abort came first and has drawn the end
-      const share = signal.aborted ? 1 : Math.min(1, (now - start) / ms);
-      draw(share);
-      over = share >= 1;
-      if (over) resolve();
-      else requestAnimationFrame(frame);
-    };
-    if (signal.aborted) {
-      draw(1);
-      resolve();
-      return;
-    }
-    signal.addEventListener("abort", () => frame(start + ms), { once: true });
-    requestAnimationFrame(frame);
-  });
 }
 
 /** The scales a figure can be read in, named. */

@@ -5,10 +5,10 @@
 
 import { append, clear, h, svg } from "core/dom";
 import { compact, count } from "core/format";
-import { t } from "core/i18n";
+import { t, tn } from "core/i18n";
 
 /** Trainable numbers of each part; the same sums as the server's, from the same letters. */
-export function parameterParts({ layers, d_model: c, d_ff, block, norm, positions }, vocabulary) {
+function parameterParts({ layers, d_model: c, d_ff, block, norm, positions }, vocabulary) {
   const f = d_ff || 4 * c;
   return {
     token: vocabulary * c,
@@ -75,7 +75,7 @@ export function diagram(host, values, vocabulary) {
   box(t("Token embedding + position"), t("{v} tokens × {c} numbers", { v: count(vocabulary), c }), "value", p.token + p.position);
   flow(10);
   const top = y;
-  part(() => box(t("Attention, {n} heads", { n: values.heads }), t("{n} × {d} numbers a token", { n: values.heads, d: c / values.heads }), "attention", p.attention));
+  part(() => box(tn("Attention, {n} head", "Attention, {n} heads", values.heads), t("{n} × {d} numbers a token", { n: values.heads, d: c / values.heads }), "attention", p.attention));
   part(() => box(t("Feed-forward"), `${c} → ${values.d_ff || 4 * c} → ${c}`, "key", p.feedForward));
   flow(8);
   append(art,

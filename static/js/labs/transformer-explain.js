@@ -3,9 +3,11 @@
  * needed), and does the arithmetic again.
  *
  * `explain(trace, cell)` resolves to
- *   { value, op, lines: [text], terms?: {left, right, items: [{index, a, b, product, from}]},
- *     sources: [{text, cell?}] }
- * where `cell` is the place an operand stands on the page, absent for learned weights.
+ *   { value, shown, step, lines: [text], note?,
+ *     terms?: {left, right, items: [{index, a, b, product, label?, from?, fromB?}]},
+ *     sources: [{text, role?, cell?}] }
+ * `value` is what the page computes, `shown` the trace's own number; `cell`, `from` and `fromB` are
+ * where an operand stands on the page, absent for learned weights.
  */
 
 import { dot, erf, gelu, layerNorm, softmax, spellProducts, spellSum } from "core/arithmetic";
@@ -14,9 +16,8 @@ import { t } from "core/i18n";
 
 export async function explain(trace, cell) {
   const step = trace.producer(cell.tensor);
-  if (!step) return { value: await trace.value(cell), op: "given", lines: [], sources: [] };
-  const found = await RULES[step.op]?.(trace, cell, step);
-  return { lines: [], sources: [], ...found, op: step.op, step, shown: await trace.value(cell) };
+  const found = step && (await RULES[step.op]?.(trace, cell, step));
+  return { lines: [], sources: [], ...found, step, shown: await trace.value(cell) };
 }
 
 const at = (tensor, cell, change = {}) => ({ tensor, head: cell.head, row: cell.row, col: cell.col, ...change });
@@ -71,11 +72,11 @@ async function norm(trace, cell, step) {
   const found = layerNorm(row, Math.min(cell.col, row.length - 1), gamma, beta, eps);
   const source = { text: t("the row of {tensor}, {n} numbers", { tensor: x, n: row.length }), cell: at(x, cell) };
   if (cell.tensor === mean) {
-    return { value: found.mean, lines: [`(${spellSum(row)}) / ${row.length}`, `= ${short(found.mean)}`], sources: [{ ...source, cell: at(x, cell, { col: 0 }) }], numbers: row };
+    return { value: found.mean, lines: [`(${spellSum(row)}) / ${row.length}`, `= ${short(found.mean)}`], sources: [{ ...source, cell: at(x, cell, { col: 0 }) }] };
   }
   if (cell.tensor === variance) {
     const squares = Array.from(row, (value) => (value - found.mean) ** 2);
-    return { value: found.variance, lines: [`Σ (x − ${short(found.mean, 3)})² / ${row.length}`, `= (${spellSum(squares)}) / ${row.length}`, `= ${short(found.variance)}`], sources: [{ ...source, cell: at(x, cell, { col: 0 }) }], numbers: row };
+    return { value: found.variance, lines: [`Σ (x − ${short(found.mean, 3)})² / ${row.length}`, `= (${spellSum(squares)}) / ${row.length}`, `= ${short(found.variance)}`], sources: [{ ...source, cell: at(x, cell, { col: 0 }) }] };
   }
   return {
     value: found.value,
@@ -163,7 +164,7 @@ async function mask(trace, cell, step) {
 
 /** Softmax over a row of the masked scores, or of the logits. */
 async function soften(trace, cell, step) {
-  const x = step.attrs.x ?? step.inputs[0];
+  const x = step.attrs.x;
   const row = await trace.row(x, cell.head, cell.row);
   const found = softmax(row, cell.col);
   const exps = found.exps.filter((value) => value > 0);
@@ -204,7 +205,7 @@ async function weighted(trace, cell, step) {
 }
 
 async function concat(trace, cell, step) {
-  const tensor = step.attrs.x ?? step.inputs[0];
+  const tensor = step.attrs.x;
   const from = { tensor, head: Math.floor(cell.col / trace.dk), row: cell.row, col: cell.col % trace.dk };
   const value = await trace.value(from);
   return {
@@ -215,7 +216,7 @@ async function concat(trace, cell, step) {
 }
 
 async function activate(trace, cell, step) {
-  const x = step.attrs.x ?? step.inputs[0];
+  const x = step.attrs.x;
   const found = gelu(await trace.value(at(x, cell)));
   return {
     value: found.value,

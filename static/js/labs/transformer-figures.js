@@ -2,8 +2,8 @@
  * What each stage draws: the matrices before, the operation, the matrices after, and which parts
  * of the one belong to a cell of the other. Data only; transformer-step.js puts it on the page.
  *
- * A matrix is described by `{tensor, title, rows, cols, ramp, role?, heads?, …}`, where `rows` and
- * `cols` name an axis of AXES. `links(cell, trace)` gives marks for each matrix of `before`.
+ * A matrix is described by `{tensor, title, rows, cols, ramp, rowRole?, heads?, …}`, where `rows` and
+ * `cols` name an axis of AXES. `links(cell)` gives marks for each matrix of `before`.
  */
 
 import { t } from "core/i18n";
@@ -44,7 +44,7 @@ const same = (cell) => [{ row: cell.row, col: cell.col, cell: true, role: "accen
 const wholeRow = (role) => (cell) => [{ row: cell.row, role }];
 
 /**
- * The figure of a step: `{before, after, links, op, spread?, layout}`.
+ * The figure of a step: `{before, after, links, op, layout, spread?, draw?}`.
  * `after[0]` is the stage's main result; `op` is the caption of the arrow between.
  */
 export function figure(step, trace) {
@@ -65,7 +65,7 @@ function normFigure(step) {
     before: [flat(x, t("before")), column(mean, t("mean")), column(variance, t("variance"))],
     after: [flat(out, t("after"))],
     op: t("(x − mean) / √(variance + ε) · γ + β"),
-    links: (cell) => [[...wholeRow("residual")(cell), ...same(cell)], [{ row: cell.row, col: 0, cell: true, role: "accent" }], [{ row: cell.row, col: 0, cell: true, role: "accent" }]],
+    links: (cell) => [[...wholeRow("residual")(cell), ...same(cell)], same({ row: cell.row, col: 0 }), same({ row: cell.row, col: 0 })],
   };
 }
 
@@ -95,7 +95,7 @@ const FIGURES = {
   norm2: normFigure,
   final_norm: normFigure,
   qkv: (step) => {
-    const x = step.attrs.x ?? step.inputs[0];
+    const x = step.attrs.x;
     const [q, k, v] = step.outputs;
     return {
       before: [flat(x, t("what goes in"), { maxHeight: 190 })],
@@ -125,7 +125,7 @@ const FIGURES = {
     layout: "side",
   }),
   softmax: (step) => ({
-    before: [square(step.attrs.x ?? step.inputs[0], t("scores ÷ √d_k, masked"))],
+    before: [square(step.attrs.x, t("scores ÷ √d_k, masked"))],
     after: [square(step.outputs[0], t("attention weights"), "attention")],
     op: t("softmax row by row"),
     layout: "side",
@@ -142,25 +142,25 @@ const FIGURES = {
   }),
   concat: (step, trace) => ({
     before: Array.from({ length: trace.config.heads }, (_, head) => ({
-      ...slim(step.attrs.x ?? step.inputs[0], t("head {n}", { n: head + 1 }), "query", "query"), head, quiet: true, maxHeight: 200, cols: "headFeature",
+      ...slim(step.attrs.x, t("head {n}", { n: head + 1 }), "query", "query"), head, quiet: true, maxHeight: 200, cols: "headFeature",
     })),
     after: [{ ...flat(step.outputs[0], t("all heads side by side")), groups: numbers(trace.config.heads).map((n) => n * trace.dk).slice(1) }],
     op: t("side by side"),
     layout: "heads",
     links: (cell) => {
       const head = Math.floor(cell.col / trace.dk);
-      return Array.from({ length: trace.config.heads }, (_, i) => (i === head ? [{ row: cell.row, col: cell.col % trace.dk, cell: true, role: "accent" }] : []));
+      return Array.from({ length: trace.config.heads }, (_, i) => (i === head ? same({ row: cell.row, col: cell.col % trace.dk }) : []));
     },
   }),
   project: (step) => projectFigure(step, flat(step.attrs.x, t("all heads side by side")), flat(step.outputs[0], t("what attention adds")), t("· W_O")),
   residual1: (step) => addFigure(step, [t("what came in"), t("what attention adds")]),
   residual2: (step) => addFigure(step, [t("what came in"), t("what the feed-forward layer adds")]),
   "ffn.up": (step) => projectFigure(step, flat(step.attrs.x, t("what goes in")), flat(step.outputs[0], t("wider")), t("· W₁ + b₁")),
-  "ffn.act": (step) => mapFigure(step, flat(step.attrs.x ?? step.inputs[0], t("before")), flat(step.outputs[0], t("after")), "GELU"),
+  "ffn.act": (step) => mapFigure(step, flat(step.attrs.x, t("before")), flat(step.outputs[0], t("after")), "GELU"),
   "ffn.down": (step) => projectFigure(step, flat(step.attrs.x, t("wider")), flat(step.outputs[0], t("back to d_model")), t("· W₂ + b₂")),
   logits: (step) => projectFigure(step, flat(step.attrs.x, t("what the last layer knows")), vocab(step.outputs[0], t("one score a possible next token")), t("· unembedding")),
   probabilities: (step) => ({
-    before: [vocab(step.attrs.x ?? step.inputs[0], t("scores"))],
+    before: [vocab(step.attrs.x, t("scores"))],
     after: [vocab(step.outputs[0], t("probabilities of the next token"), "sequential")],
     op: t("softmax row by row"),
     links: (cell) => [[{ row: cell.row, role: "residual" }, ...same(cell)]],

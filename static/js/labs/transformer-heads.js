@@ -12,12 +12,11 @@ import { onTheme } from "core/theme";
 
 export class HeadGrid {
   /** `onPick(layer, head)` is called for a click or Enter on a thumbnail. */
-  constructor(host, { onPick, large = false }) {
+  constructor(host, { onPick }) {
     this.host = host;
     this.onPick = onPick;
     this.cells = [];
     host.classList.add("head-grid");
-    host.classList.toggle("large", large);
     onTheme(() => this.colours && this.#paint());
   }
 
@@ -42,7 +41,7 @@ export class HeadGrid {
     const many = heads > 8;
     this.host.style.setProperty("--heads", String(heads));
     this.host.classList.toggle("many", many);
-    this.host.append(h("span", { class: "head-corner" }), ...Array.from({ length: heads }, (_, i) => h("span", { class: "head-name" }, many ? String(i + 1) : `H${i + 1}`)));
+    this.host.append(h("span"), ...Array.from({ length: heads }, (_, i) => h("span", { class: "head-name" }, many ? String(i + 1) : `H${i + 1}`)));
     for (let layer = 0; layer < layers; layer += 1) {
       this.host.append(h("span", { class: "head-name" }, `L${layer + 1}`));
       for (let head = 0; head < heads; head += 1) this.#thumb(layer, head);

@@ -1,18 +1,17 @@
 /** Attention of one snapshot of a run: the grid of all heads, the chosen one large, its words. */
 
 import { entropy } from "core/arithmetic";
-import { clear, h } from "core/dom";
+import { chip, clear, h, strong } from "core/dom";
 import { full, glyphs, percent, short, sig } from "core/format";
 import { parts, t } from "core/i18n";
 import { state } from "core/view-state";
 import "elements/matrix-view";
 import { causal, HeadGrid } from "labs/transformer-heads";
-import { chip } from "labs/transformer-sentences";
 
 export class Maps {
   constructor({ grid, large, why }) {
     this.why = why;
-    this.grid = new HeadGrid(grid, { large: true, onPick: (layer, head) => state.set({ layer, head }) });
+    this.grid = new HeadGrid(grid, { onPick: (layer, head) => state.set({ layer, head }) });
     this.view = large.appendChild(h("matrix-view"));
     this.name = h("p", { class: "caption" });
     large.prepend(this.name);
@@ -29,9 +28,8 @@ export class Maps {
   }
 
   reset() {
-    this.maps = null;
-    this.hovered = null;
-    this.probe = null;
+    Object.assign(this, { maps: null, weights: null, hovered: null, probe: null });
+    this.view.selected = null;
     this.#words();
   }
 
@@ -55,7 +53,7 @@ export class Maps {
     this.weights = at(layer, head);
     this.labels = labels;
     this.view.data = {
-      rows: n, cols: n, values: this.weights, codes: causal(n), ramp: "attention", scale: "row", maxHeight: 470, maxCell: 22,
+      rows: n, cols: n, values: this.weights, codes: causal(n), masked: t("masked: the future"), ramp: "attention", scale: "row", maxHeight: 470, maxCell: 22,
       title: t("attention weights"), rowLabels: labels, colLabels: labels,
       rowTitle: t("query (looks)"), colTitle: t("key (is looked at)"),
     };
@@ -71,7 +69,7 @@ export class Maps {
         h("ul", { class: "why-guide" },
           h("li", null, t("Loss is the surprise at the true next token, in nats. e to the loss is how many tokens it hesitates between.")),
           h("li", null, t("The dotted line is guessing: all tokens equally likely.")),
-          h("li", null, t("Each small square is one head. Rows are tokens that look, columns are tokens that are looked at. Dark means much attention.")),
+          h("li", null, t("Each small square is one head. Rows are tokens that look, columns are tokens that are looked at. The stronger the colour, the more attention.")),
           h("li", null, t("Drag the bar below through the snapshots, or press Replay, to see the heads form.")),
           h("li", null, t("Click a head to enlarge it. Hover a cell to see its weight, click to lock it, Esc to unlock."))));
       return;
@@ -86,7 +84,7 @@ export class Maps {
       h("p", { class: "caption" }, t("row {n}", { n: row }), " ", chip(this.labels[row] ?? "", "query"), " → ", t("column {n}", { n: col }), " ", chip(this.labels[col] ?? "", "key")),
       h("p", null, col > row
         ? t("This key comes later in the text: a decoder may not look ahead.")
-        : parts("At step {step}, {q} gives {w} of its attention to {k}.", { step: String(this.step), q: chip(this.labels[row] ?? "", "query"), k: chip(this.labels[col] ?? "", "key"), w: h("strong", { class: "number" }, percent(weight)) })),
+        : parts("At step {step}, {q} gives {w} of its attention to {k}.", { step: String(this.step), q: chip(this.labels[row] ?? "", "query"), k: chip(this.labels[col] ?? "", "key"), w: strong(percent(weight)) })),
       h("p", { class: "caption" }, t("Its attention has entropy {e}, of at most {max}.", { e: short(value, 3), max: short(Math.log(row + 1), 3) })),
       h("p", { class: "caption" }, t("When the run has ended, step through the model to see how this number is made.")));
   }

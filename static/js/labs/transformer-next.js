@@ -4,11 +4,10 @@
  */
 
 import { distribution, pick } from "core/arithmetic";
-import { clear, h } from "core/dom";
+import { chip, clear, h } from "core/dom";
 import { glyphs, percent, short } from "core/format";
 import { t } from "core/i18n";
 import { control, finished, submit } from "core/jobs";
-import { chip } from "labs/transformer-sentences";
 
 const BARS = 8;
 const KNOBS = [

@@ -5,19 +5,16 @@
 
 import { number } from "core/format";
 import { messageOf } from "core/i18n";
-import { artifactUrl, follow } from "core/jobs";
+import { artifactUrl, ended, follow } from "core/jobs";
 import { open } from "core/safetensors";
 
-const ENDED = new Set(["succeeded", "failed", "canceled", "aborted"]);
-
 export class Run {
-  /** `onEvent(event)` gets each event once, `onChange()` is called after a batch, at most once a frame. */
-  constructor(job, { onEvent, onChange, onStatus }) {
+  /** `onEvent(event)` gets each event once, `onChange()` is called at most once a frame. */
+  constructor(job, { onEvent, onChange, onStatus, onError }) {
     this.id = job.id;
     this.job = job;
     this.setup = null;
     this.last = null; // the newest metric
-    this.first = null;
     this.valLoss = null;
     this.snapshots = [];
     this.samples = [];
@@ -26,17 +23,13 @@ export class Run {
     this.onEvent = onEvent;
     this.onChange = onChange;
     this.following = follow(job.id, {
-      after: null,
       onEvent: (event) => this.#take(event),
       onJob: (row) => {
         this.job = row;
         this.#soon();
       },
       onStatus,
-      onError: (problem) => {
-        this.problem = problem;
-        this.#soon();
-      },
+      onError,
     });
   }
 
@@ -50,7 +43,7 @@ export class Run {
   }
 
   get ended() {
-    return ENDED.has(this.state);
+    return ended(this);
   }
 
   get message() {
@@ -60,13 +53,11 @@ export class Run {
   #take(event) {
     const { type, data } = event;
     if (type === "metric") {
-      this.first ??= data;
       this.last = data;
       if (data.val_loss !== undefined) this.valLoss = number(data.val_loss);
     } else if (type === "frame") this.#frame(data);
     else if (type === "state") this.live = data.state;
     else if (type === "resumed") this.#rewind(data.from_step);
-    else if (type === "control" && data.action === "set") this.lr = data.values?.lr ?? this.lr;
     else if (type === "end") this.end = data;
     this.onEvent(event);
     this.#soon();

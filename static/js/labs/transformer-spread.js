@@ -1,10 +1,9 @@
 /** How one query spreads its attention, as bars; and the line from 0 to 1 that a token is drawn from. */
 
 import { entropy } from "core/arithmetic";
-import { clear, h } from "core/dom";
+import { chip, clear, h, strong } from "core/dom";
 import { glyphs, percent, short } from "core/format";
 import { parts, t } from "core/i18n";
-import { chip } from "labs/transformer-sentences";
 
 const UNIFORM = 0.95;
 const NARROW = 0.005; // of the line
@@ -18,19 +17,19 @@ export function spread(host, trace, { weights, row, col, onHover, onSelect }) {
   clear(host,
     h("p", { class: "caption" },
       parts("how {token} spreads its attention · entropy {entropy} of ln {n} = {limit}", {
-        token: chip(trace.labels[row], "query"), entropy: h("strong", { class: "number" }, short(value, 3)),
+        token: chip(trace.labels[row], "query"), entropy: strong(short(value, 3)),
         n: String(visible.length), limit: short(Math.log(visible.length), 3),
       }),
       even ? [" · ", t("almost uniform")] : limit && value < 0.1 ? [" · ", t("almost all on one token")] : null),
-    h("div", { class: "spread-bars", role: "list", onmouseleave: () => onHover(null) }, visible.map((weight, key) => bar(weight, key))));
+    h("div", { class: "spread-bars", role: "group", "aria-label": t("attention weights"), onmouseleave: () => onHover(null) }, visible.map((weight, key) => bar(weight, key))));
 
   function bar(weight, key) {
     const fill = h("span", { class: "spread-fill" });
     fill.style.setProperty("--share", String(weight / top));
     return h("button", {
-      class: `spread-bar${key === col ? " current" : ""}`, type: "button", role: "listitem",
+      class: `spread-bar${key === col ? " current" : ""}`, type: "button",
       title: `${trace.labels[key]} ${short(weight)}`, "aria-label": `${trace.labels[key]} ${key}: ${short(weight)}`,
-      onmouseenter: () => onHover(key), onclick: () => onSelect(key),
+      onmouseenter: () => onHover(key), onfocus: () => onHover(key), onblur: () => onHover(null), onclick: () => onSelect(key),
     }, h("span", { class: "spread-room" }, fill), h("span", { class: "spread-name" }, trace.labels[key]));
   }
 }

@@ -22,8 +22,8 @@ import { Why } from "labs/transformer-why";
 const FIRST_STAGE = "softmax";
 
 export class StepView {
-  constructor({ left, centre, right, player, onTrain }) {
-    Object.assign(this, { left, centre, right, player, onTrain, hovered: null });
+  constructor({ left, centre, right, player, texts, onTrain }) {
+    Object.assign(this, { centre, texts, onTrain, hovered: null });
     this.text = new TextBox(left.appendChild(h("div")), { onSubmit: (text) => this.traceText(text) });
     const overview = left.appendChild(h("div", { class: "stack" }, h("h3", null, t("Layers × heads"))));
     this.grid = new HeadGrid(overview.appendChild(h("div")), { onPick: (layer, head) => this.pickHead(layer, head) });
@@ -111,7 +111,8 @@ export class StepView {
     if (!response.ok) throw new Error(t("The run has no saved model. Train again, a little longer."));
     const { vocabulary } = await response.json();
     const config = await fetch(artifactUrl(run.id, "config.json")).then((r) => r.json());
-    this.probe = run.params.probe ?? this.defaults?.(run) ?? vocabulary.slice(0, 8).join("");
+    const text = this.texts.find((one) => one.name === run.params.data);
+    this.probe = run.params.probe ?? text?.probe ?? vocabulary.slice(0, 8).join("");
     this.text.setModel({ vocabulary, block: config.block ?? run.params.block });
     if (!this.text.value) this.text.value = Array.from(this.probe).slice(0, config.block).join("");
     this.model = run.id;
@@ -142,7 +143,7 @@ export class StepView {
     try {
       const { id } = await submit("transformer.trace", { model: this.run.id, text, ...this.next.how });
       const job = await finished(id);
-      if (job.state !== "succeeded") throw Object.assign(new Error(job.message || t("The trace did not finish.")), { errors: [] });
+      if (job.state !== "succeeded") throw new Error(job.message || t("The trace did not finish."));
       const trace = await TraceData.load(id);
       this.trace = trace;
       const cell = keepCell ? {} : { row: null, col: null, tensor: null };
@@ -239,11 +240,11 @@ export class StepView {
 
   /** Sentence, highlights, bars and the right panel for what is hovered, locked or telling. */
   focus() {
-    if (!this.trace || !this.board.views.length || this.board.find(this.board.telling()) === undefined) return;
+    if (!this.trace || !this.board.views.length) return;
     const locked = this.locked;
     const active = this.hovered ?? locked;
     const talk = active && this.board.find(active)?.side === "after" ? active : this.board.telling();
-    this.board.highlight({ locked, active: active ?? null });
+    this.board.highlight({ locked, active });
     const first = this.board.views.find((view) => view.side === "before");
     const before = first?.data.values[talk.row * first.data.cols + talk.col];
     clear(this.line, sentence(this.step, this.trace, { cell: { ...talk, head: this.head }, value: this.board.value(talk), before }));
@@ -271,7 +272,8 @@ export class StepView {
       spread(this.extra, trace, { weights, row: cell.row, col, onHover: (k) => this.hover(name(k)), onSelect: (k) => this.select(name(k)) });
     } else if (spec.draw) {
       delete this.extra.dataset.key;
-      drawLine(this.extra, trace, { probs: await trace.row("sample.probs", null, 0), attrs: step.attrs });
+      const probs = await trace.row("sample.probs", null, 0);
+      if (step === this.step) drawLine(this.extra, trace, { probs, attrs: step.attrs });
     }
   }
 

@@ -6,7 +6,8 @@
 import { clear, h } from "core/dom";
 import { number, short, sig } from "core/format";
 import { pick, t } from "core/i18n";
-import { control, getJob, listJobs, submit } from "core/jobs";
+import { control, ended, getJob, listJobs, submit } from "core/jobs";
+import { rem } from "core/theme";
 import { state } from "core/view-state";
 import "elements/job-status";
 import "elements/live-chart";
@@ -20,11 +21,13 @@ import { runCard, runName } from "labs/transformer-card";
 import * as words from "labs/transformer-words";
 
 const KIND = "transformer.train";
-const ACTIVE = ["queued", "starting", "running", "paused"];
+
+/** One column, as the style sheet stacks it. */
+const narrow = () => innerWidth < 48 * rem();
 
 export class TrainView {
   constructor({ left, centre, right, player, data, onStep, onRun }) {
-    Object.assign(this, { left, centre, right, player, data, onStep, onRun, run: null });
+    Object.assign(this, { left, centre, player, data, onStep, onRun, run: null, jobs: [] });
     this.#left();
     this.#centre();
     this.#player();
@@ -36,14 +39,14 @@ export class TrainView {
 
   #left() {
     this.card = h("div", { class: "card run-card", hidden: true });
-    this.status = h("job-status");
+    this.status = h("job-status", { "until-end": true }); // then headline and banner say how it ended
     this.live = h("params-form", { kind: KIND, live: true, "aria-label": t("Change while it runs") });
     this.liveBox = h("div", { class: "stack", hidden: true }, h("h3", null, t("While it runs")), this.live);
     this.form = h("params-form", { kind: KIND, main: "data layers heads d_model steps lr" });
     this.form.presets = this.data.presets;
     this.form.visible = { text: (values) => values.data === "text" };
     this.formBox = h("details", { class: "new-run", open: true }, h("summary", { class: "overline" }, t("New run")), this.form);
-    this.history = h("div", { class: "stack", hidden: true });
+    this.history = h("details", { class: "earlier-runs", open: !narrow(), hidden: true });
     this.left.append(this.card, this.status, this.liveBox, this.formBox, this.history);
     this.form.addEventListener("params-ready", () => this.#preview());
     this.form.addEventListener("params-change", () => {
@@ -52,7 +55,6 @@ export class TrainView {
     });
     this.form.addEventListener("params-submit", () => this.play());
     this.live.addEventListener("params-live", (event) => this.#control("set", event.detail.values));
-    this.status.addEventListener("job-control", () => this.#soonActive());
   }
 
   #centre() {
@@ -80,7 +82,7 @@ export class TrainView {
     this.chartBox = h("div", { class: "card chart-card" }, this.chart);
     this.gaugesBox = h("div", { class: "card chart-card" }, this.gauges);
     this.gridBox = h("div");
-    this.largeBox = h("div", { class: "maps-large" });
+    this.largeBox = h("div");
     this.mapsNote = h("p", { class: "caption", "data-testid": "maps-step" });
     this.mapsBox = h("section", { class: "card maps-card" },
       h("div", { class: "row spread" }, h("h2", null, t("Where every head looks")), this.mapsNote),
@@ -113,11 +115,11 @@ export class TrainView {
 
   /** Opens the run of the address, else the one that runs, else the newest that has ended well. */
   async open() {
-    this.chart.preload?.();
+    this.chart.preload();
     const { items } = await listJobs({ kind: KIND, limit: 12 }).catch(() => ({ items: [] }));
     this.jobs = items;
     const wanted = state.get("run");
-    const job = wanted ? items.find((one) => one.id === wanted) : items.find((one) => ACTIVE.includes(one.state)) ?? items.find((one) => one.state === "succeeded");
+    const job = wanted ? items.find((one) => one.id === wanted) : items.find((one) => !ended(one)) ?? items.find((one) => one.state === "succeeded");
     if (wanted && !job) await this.#openId(wanted);
     else if (job) this.#adopt(job);
     else this.#update();
@@ -151,21 +153,27 @@ export class TrainView {
       },
       onChange: () => this.#update(),
       onStatus: (status) => { this.status.connection = status; },
+      onError: (problem) => this.#say(t("This run can't be opened"), problem.message),
     });
-    this.formBox.open = !ACTIVE.includes(job.state);
+    this.#fold();
     this.#update();
+  }
+
+  /** The form makes room for a run that goes on, and on narrow windows for any run. */
+  #fold() {
+    this.formBox.open = !this.run || (this.run.ended && !narrow());
   }
 
   #setup(setup) {
     for (const chart of this.charts) chart.total = setup.steps;
-    this.chart.references = [{ panel: "loss", value: setup.uniform_loss, label: t("guessing: ln {v}", { v: setup.vocab_size ?? setup.vocab.length }) }];
+    this.chart.references = [{ panel: "loss", value: setup.uniform_loss, label: t("guessing: ln {v}", { v: setup.vocab_size }) }];
     this.maps.probe = setup.probe;
   }
 
   #history() {
-    const others = (this.jobs ?? []).filter((job) => job.id !== this.run?.id).slice(0, 8);
+    const others = this.jobs.filter((job) => job.id !== this.run?.id).slice(0, 8);
     this.history.hidden = !others.length;
-    clear(this.history, h("h3", null, t("Earlier runs")), h("ul", { class: "run-list" }, others.map((job) =>
+    clear(this.history, h("summary", { class: "overline" }, t("Earlier runs")), h("ul", { class: "run-list" }, others.map((job) =>
       h("li", null, h("button", { class: "run-link", type: "button", onclick: () => this.#choose(job) },
         h("span", null, runName(job.params, this.data.texts)), h("span", { class: "caption" }, words.outcome(job)))))));
   }
@@ -179,12 +187,11 @@ export class TrainView {
   // ------------------------------------------------------------ acting
 
   /** The one big button: train, pause or resume, whatever the run needs now. */
-  async play() {
+  play() {
     const now = this.run && !this.run.ended ? this.run.state : null;
-    if (now === "running") return this.#control("pause");
-    if (now === "paused") return this.#control("resume");
-    if (now) return undefined;
-    return this.#submit();
+    if (now === "running") this.#control("pause");
+    else if (now === "paused") this.#control("resume");
+    else if (!now) this.#submit();
   }
 
   async #submit() {
@@ -195,7 +202,7 @@ export class TrainView {
     this.#buttons();
     try {
       const job = await submit(KIND, this.form.values);
-      this.jobs = [job, ...(this.jobs ?? [])];
+      this.jobs.unshift(job);
       state.set({ run: job.id, at: null, trace: null, step: null, row: null, col: null, tensor: null }, { push: true });
       this.#adopt(job);
       this.#history();
@@ -219,19 +226,14 @@ export class TrainView {
     }
   }
 
-  #soonActive() {
-    requestAnimationFrame(() => this.#buttons());
-  }
-
   // ------------------------------------------------------------ showing
 
   #update() {
     const { run } = this;
     this.#buttons();
     const busy = Boolean(run && !run.ended);
-    if (busy !== this.busy) this.formBox.open = !busy;
+    if (busy !== this.busy) this.#fold();
     this.busy = busy;
-    if (run) this.status.hidden = run.ended; // headline and banner say how it ended
     this.liveBox.hidden = !(run && ["running", "paused"].includes(run.state));
     this.chartBox.hidden = this.gaugesBox.hidden = this.samplesBox.hidden = !run;
     this.modelBox.hidden = Boolean(run?.snapshots.length);
@@ -299,7 +301,7 @@ export class TrainView {
     if (this.banner.dataset.for === key) return;
     this.banner.dataset.for = key;
     clear(this.banner,
-      run.state === "failed" ? h("p", { class: "notice error", "data-testid": "failure" }, run.message) : null,
+      run.state === "failed" ? h("p", { class: "notice error", role: "alert", "data-testid": "failure" }, run.message) : null,
       show || run.state === "canceled" || reason === "diverged"
         ? h("button", { class: `button big ${show ? "primary" : ""}`, type: "button", "data-testid": "step-through", onclick: () => this.onStep(run.job) }, t("Step through its attention"))
         : null);
@@ -347,7 +349,7 @@ export class TrainView {
     try {
       const maps = await run.attention(snapshot);
       if (turn === this.turn) this.maps.show(maps, snapshot.step);
-    } catch (error) {
+    } catch {
       if (turn === this.turn) this.mapsNote.textContent = t("The maps of step {n} could not be read.", { n: snapshot.step });
     }
   }

@@ -4,12 +4,12 @@
  */
 
 import { spellProducts } from "core/arithmetic";
-import { clear, h } from "core/dom";
-import { full, short, sig } from "core/format";
+import { chip, clear, h } from "core/dom";
+import { full, number, short, sig } from "core/format";
+import { formula } from "core/formula";
 import { t } from "core/i18n";
 import { finished, submit } from "core/jobs";
 import { explain } from "labs/transformer-explain";
-import { chip } from "labs/transformer-sentences";
 import { AXES } from "labs/transformer-figures";
 
 const FIRST_TERMS = 24;
@@ -37,8 +37,7 @@ export class Why {
         h("li", null, t("Hatched cells hold no number: the legend says why.")),
         h("li", null, t("Hover a cell to preview its arithmetic, click to lock it, Esc to unlock. With the keyboard: Tab to the figure, arrows, Enter.")),
       ),
-      step.mathml || step.formula ? h("h3", null, t("Formula")) : null,
-      formula(step),
+      this.#formula(step),
       h("p", { class: "caption" }, t("Tokens in this trace: {n}. Numbers are float32, as the model computes them.", { n: trace.tokens.length })),
     );
   }
@@ -65,18 +64,21 @@ export class Why {
       this.#terms(found),
       this.#sources(found),
       this.#check(trace, cell, found),
-      found.step ? h("h3", null, t("Formula")) : null,
-      found.step ? formula(found.step) : null,
+      found.step ? this.#formula(found.step) : null,
       h("p", { class: "caption" }, locked ? t("Locked. Esc or a second click unlocks.") : t("Preview. Click to lock.")),
     );
   }
 
+  #formula(step) {
+    const shown = formula(step);
+    return shown ? [h("h3", null, t("Formula")), shown] : null;
+  }
+
   #headline(trace, cell, found) {
-    const step = found.step;
-    const rows = step?.stage === "scores" || ["scale", "mask", "softmax"].includes(step?.stage);
+    const pair = ["scores", "scale", "mask", "softmax"].includes(found.step?.stage); // a query and a key
     const place = trace.isWide(cell.tensor)
       ? [t("token"), " ", chip(trace.vocabulary[cell.col], "value")]
-      : rows
+      : pair
         ? [t("row {n}", { n: cell.row }), " ", chip(trace.labels[cell.row], "query"), " → ", t("column {n}", { n: cell.col }), " ", chip(trace.labels[cell.col], "key")]
         : [t("row {n}", { n: cell.row }), " ", chip(trace.labels[cell.row], "residual"), " · ", this.#column(trace, cell)];
     return h("div", { class: "why-head" },
@@ -105,7 +107,7 @@ export class Why {
     const box = h("details", { class: "why-terms" },
       h("summary", null, t("All {n} products", { n: items.length })),
       h("div", { class: "why-table" },
-        h("table", null, h("thead", null, h("tr", null, ["", left, right, `${left}·${right}`].map((name) => h("th", { class: "number" }, name)))), body)),
+        h("table", null, h("thead", null, h("tr", null, ["", left, right, `${left}·${right}`].map((name) => h("th", { class: "number", scope: "col" }, name)))), body)),
       h("div", { class: "row" }, more, copyButton(text)));
     box.addEventListener("toggle", () => box.open && !body.children.length && fill(FIRST_TERMS));
     return box;
@@ -167,11 +169,8 @@ async function checkCell(trace, cell) {
 
 const settings = ({ temperature, top_k, top_p, seed }) => ({ temperature, top_k, top_p, seed });
 
-/** JSON carries non-finite numbers as {"$num": "-Infinity"}. */
-const plain = (value) => (value && typeof value === "object" ? Number(value.$num) : value);
-
 function checked(result, shown) {
-  const value = plain(result.value);
+  const value = number(result.value);
   const gap = Object.is(value, shown) || value === shown ? 0 : Math.abs(value - shown);
   const near = gap <= 1e-5 * Math.max(1, Math.abs(shown));
   return h("div", { class: `notice ${near ? "why-ok" : "error"}`, "data-testid": "check-result" },
@@ -181,18 +180,6 @@ function checked(result, shown) {
       h("dt", null, t("torch, float64")), h("dd", { title: full(value), "data-testid": "check-value" }, sig(value, 8)),
       h("dt", null, t("difference")), h("dd", null, sig(gap, 3))),
     result.expression ? h("code", { class: "why-expression" }, result.expression) : null);
-}
-
-/** The step's formula: MathML that the server made out of our own TeX, parsed as XML. */
-function formula(step) {
-  if (step.mathml) {
-    const doc = new DOMParser().parseFromString(step.mathml, "application/xml");
-    if (doc.documentElement.localName === "math") {
-      const math = document.importNode(doc.documentElement, true);
-      return h("div", { class: "why-formula", "aria-label": step.formula }, math);
-    }
-  }
-  return step.formula ? h("code", { class: "why-formula" }, step.formula) : null;
 }
 
 function copyButton(text) {

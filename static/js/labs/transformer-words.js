@@ -5,7 +5,7 @@ import { pick, t } from "core/i18n";
 
 /** Before any run: what is about to happen. */
 export function plan(values, text) {
-  return t("{layers} layers of {heads} heads will read {text}: {tokens} characters, {vocabulary} of them distinct. Its only task is to guess the next one.", {
+  return t("A model of {layers} × {heads} heads will read {text}: {tokens} characters, {vocabulary} of them distinct. Its only task is to guess the next one.", {
     layers: values.layers, heads: values.heads, text: pick(text.title), tokens: count(text.tokens), vocabulary: count(text.vocabulary),
   });
 }
@@ -38,7 +38,7 @@ const ENDINGS = {
 };
 
 function meaning(loss, setup) {
-  const vocabulary = setup.vocab_size ?? setup.vocab.length;
+  const vocabulary = setup.vocab_size;
   if (loss >= setup.uniform_loss) {
     return t("Guessing at random among {v} characters costs ln {v} = {uniform}. It is not better than that yet.", { v: vocabulary, uniform: sig(setup.uniform_loss, 3) });
   }

@@ -17,8 +17,7 @@ const rooms = Object.fromEntries(["train", "step"].map((mode) => [mode, Object.f
 const mode = () => (state.get("mode") === "step" ? "step" : "train");
 const stepCard = rooms.step.left.appendChild(h("div", { class: "card run-card" }));
 const train = new TrainView({ ...rooms.train, data, onStep: (job) => go("step", job), onRun: card });
-const step = new StepView({ ...rooms.step, onTrain: () => go("train") });
-step.defaults = (run) => data.texts.find((text) => text.name === run.params.data)?.probe;
+const step = new StepView({ ...rooms.step, texts: data.texts, onTrain: () => go("train") });
 
 function go(next, job = null) {
   const keep = next === "step" && job ? { run: job.id, row: null, col: null } : { row: null, col: null, tensor: null };
@@ -41,19 +40,20 @@ function card(run) {
 async function show() {
   const now = mode();
   for (const tab of document.querySelectorAll(".mode-tab")) tab.setAttribute("aria-pressed", String(tab.dataset.mode === now));
-  for (const [name, places_] of Object.entries(rooms)) {
-    for (const room of Object.values(places_)) room.hidden = name !== now;
+  for (const [name, own] of Object.entries(rooms)) {
+    for (const room of Object.values(own)) room.hidden = name !== now;
   }
   step.active = now === "step";
   if (now === "step") await openStep();
 }
 
-/** The run to step through: the address's, else the one on the train side, else the newest that ended well. */
+/** The run to step through: the address's, else the newest that ended well. */
 async function openStep() {
-  let run = null;
   const wanted = state.get("run");
-  if (wanted) run = train.run?.id === wanted && train.run.ended ? await getJob(wanted) : await getJob(wanted).catch(() => null);
-  else run = (await listJobs({ kind: "transformer.train", state: "succeeded", limit: 1 }).catch(() => ({ items: [] }))).items[0] ?? null;
+  const found = wanted
+    ? getJob(wanted)
+    : listJobs({ kind: "transformer.train", state: "succeeded", limit: 1 }).then(({ items }) => items[0] ?? null);
+  const run = await found.catch(() => null);
   stepCard.hidden = !run;
   stepCard.dataset.run = run?.id ?? "";
   if (run) card(train.run?.id === run.id ? train.run : { id: run.id, job: run, last: null, end: null, setup: null });
@@ -61,7 +61,6 @@ async function openStep() {
 }
 
 tabs();
-state.on(["mode"], show);
-state.on(["run"], () => mode() === "step" && openStep());
+state.on(["mode", "run"], show); // one listener: both change at once, and the model opens once
 await Promise.all([train.open(), show()]);
 document.documentElement.dataset.ready = "true";

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from compute.core.devices import thread_environment
+
 ROOT = Path(__file__).parents[3]
 KINDS = "tests.compute.core.sample_kinds"
 Event = dict[str, Any]
@@ -22,9 +24,9 @@ def environment() -> dict[str, str]:
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("LC_", "LANG"))}
     return {
         **kept,
+        **thread_environment(1),
         "PYTHONPATH": str(ROOT),
         "COMPUTE_KINDS": KINDS,
-        "OMP_NUM_THREADS": "1",
         "PYTHONWARNINGS": "error",
     }
 

@@ -131,6 +131,16 @@ register(
 )
 register(
     Kind(
+        name="test.broken",
+        params=CaseParams,
+        queue="interactive",
+        run="tests.compute.core.no_such_module:run",
+        title=words("Broken", "坏的"),
+        summary=words("Its module can't be imported.", "模块无法导入。"),
+    )
+)
+register(
+    Kind(
         name="test.ref",
         params=RefParams,
         queue="interactive",

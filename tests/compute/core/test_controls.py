@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -316,10 +319,6 @@ KEEP = "subprocess.Popen(['sleep', '20'], stdin=subprocess.DEVNULL, stdout=subpr
 @pytest.mark.parametrize("keep", ["", KEEP], ids=["by end of stdin", "by the kernel's signal"])
 @pytest.mark.skipif(not Path("/proc").exists(), reason="the kernel's signal is Linux's")
 def test_a_killed_parent_leaves_no_orphan(tmp_path: Path, keep: str) -> None:
-    import json
-    import subprocess
-    import sys
-
     spec = {"job": "j", "kind": "test.case", "params": {"case": "sleeps_with_child"}}
     with subprocess.Popen(
         [sys.executable, "-c", PARENT.format(keep=keep)],

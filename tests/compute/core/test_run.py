@@ -186,13 +186,6 @@ def test_what_a_job_may_say(context: tuple[Context, Any]) -> None:
         ctx.log("x", level="loud")
 
 
-def test_a_checkpoint_is_due_once_an_interval(context: tuple[Context, Any]) -> None:
-    ctx, _ = context
-    assert not ctx.checkpoint_due(every_s=100)
-    assert ctx.checkpoint_due(every_s=0)
-    assert not ctx.checkpoint_due(every_s=100)
-
-
 def test_threads_are_this_process_share(context: tuple[Context, Any]) -> None:
     assert context[0].threads == cores() >= 1
 

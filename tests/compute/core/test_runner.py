@@ -5,16 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import random
+import signal
+import subprocess
+import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
-from tests.compute.core.harness import RunnerProcess, is_type, of_type
-
-Start = Callable[..., RunnerProcess]
+from tests.compute.core.harness import ROOT, RunnerProcess, environment, is_type, of_type
 
 
 def run_case(runner: RunnerProcess, case: str, dir: Path, **more: Any) -> list[dict[str, Any]]:
@@ -111,8 +114,9 @@ def test_a_failure_ends_once_with_its_reason(
     assert end["data"]["result"] is None
     assert says in end["data"]["message"] == error["data"]["message"]
     assert any("\u4e00" <= c <= "\u9fff" for c in end["data"]["message_zh"])
-    for told in of_type(events, "log"):  # the traceback is there, for those who look for it
-        assert told["level"] == "debug" and "Traceback" in told["text"]
+    logs = of_type(events, "log")  # the traceback is there, for those who look for it
+    assert len(logs) == (reason in ("internal", "out_of_memory"))
+    assert all(told["level"] == "debug" and "Traceback" in told["text"] for told in logs)
     assert "secret detail" not in end["data"]["message"]
 
 
@@ -219,11 +223,6 @@ def test_one_process_serves_many_jobs_alike(warm: RunnerProcess, tmp_path: Path)
 
 
 def test_seeds_are_those_of_the_libraries(warm: RunnerProcess, tmp_path: Path) -> None:
-    import random
-
-    import numpy as np
-    import torch
-
     drawn = run_case(warm, "draws", tmp_path, seed=11)[-1]["data"]["result"]
     assert drawn["python"] == random.Random(11).random()
     assert drawn["numpy"] == np.random.RandomState(11).rand()
@@ -244,19 +243,15 @@ def test_only_named_inputs_are_read(warm: RunnerProcess, tmp_path: Path) -> None
 
 
 def test_the_first_event_comes_before_heavy_imports(runner: RunnerProcess, tmp_path: Path) -> None:
-    runner.spec("test.case", {"case": "no such case"}, tmp_path)
+    """Here the import itself fails, and `running` has been said already."""
+    runner.spec("test.broken", {}, tmp_path)
     events = runner.to_end()
-    assert [e["type"] for e in events[:1]] == ["state"]
-    assert events[-1]["data"]["reason"] == "internal"
+    assert events[0]["type"] == "state" and events[0]["data"]["state"] == "running"
+    assert "(ModuleNotFoundError)" in events[-1]["data"]["message"]
 
 
 def test_output_closed_ends_the_process(runner: RunnerProcess, tmp_path: Path) -> None:
     read, write = os.pipe()
-    import subprocess
-    import sys
-
-    from tests.compute.core.harness import ROOT, environment
-
     process = subprocess.Popen(
         [sys.executable, "-m", "compute.core.runner"],
         stdin=subprocess.PIPE,
@@ -273,7 +268,7 @@ def test_output_closed_ends_the_process(runner: RunnerProcess, tmp_path: Path) -
         spec = {"job": "j", "kind": "test.count", "params": {}, "dir": str(tmp_path)}
         process.stdin.write(json.dumps({"spec": spec}).encode() + b"\n")
         process.stdin.flush()
-        assert process.wait(30) == -9
+        assert process.wait(30) == -signal.SIGKILL
     finally:
         process.kill()
         process.wait()

@@ -15,14 +15,14 @@ from compute.text.chars import unseen
 
 @pytest.mark.parametrize("name", corpora.CORPORA)
 def test_facts_agree_with_the_text(name: str) -> None:
-    text, facts = corpora.read(name), corpora.facts(name)
+    corpus, text, facts = corpora.CORPORA[name], corpora.read(name), corpora.facts(name)
     assert facts.tokens == len(text)
     assert facts.vocabulary == tuple(sorted(set(text)))
     assert facts.excerpt == text[:400]
     assert text == text.strip()
-    assert not unseen(facts.probe, facts.vocabulary)
-    assert 8 <= len(facts.probe) <= 32  # readable as an axis
-    assert facts.source.en and facts.source.zh and facts.licence
+    assert not unseen(corpus.probe, facts.vocabulary)
+    assert 8 <= len(corpus.probe) <= 32  # readable as an axis
+    assert corpus.source.en and corpus.source.zh and corpus.licence
 
 
 def test_lee_is_the_file_that_gensim_ships() -> None:

@@ -56,6 +56,7 @@ def test_temperature_zero_takes_the_likeliest(trained: Run, tmp_path: Path) -> N
 def test_filters_are_counted(trained: Run, tmp_path: Path) -> None:
     frames, _ = written(trained, tmp_path / "k", top_k=3, max_tokens=10)
     assert {f["kept"] for f in frames} == {3}
+    assert all(len(f["top"]) == 3 and sum(p for _, p in f["top"]) > 0.999 for f in frames)
     frames, _ = written(trained, tmp_path / "p", top_p=0.5, max_tokens=10)
     assert all(1 <= f["kept"] < 30 for f in frames)
 

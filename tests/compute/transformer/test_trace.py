@@ -211,6 +211,7 @@ def test_temperature_zero_is_told_as_such(trained: Run, tmp_path: Path) -> None:
     told, t, _ = trace(trained.dir, tmp_path, text=TEXT, temperature=0)
     assert told["meta"]["sampled"]["id"] == int(t["logits"][-1].argmax())
     assert told["meta"]["sampled"]["p"] == 1.0
+    assert told["meta"]["candidates"] == [[told["meta"]["sampled"]["text"], 1.0]]
     assert [s["title"]["en"] for s in told["steps"][-3:-2]] == ["Temperature 0 takes the likeliest"]
     assert np.array_equal(t["sample.scaled"], t["sample.logits"])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from io import BytesIO
 from pathlib import Path
 
@@ -31,6 +32,7 @@ def test_words_follow_the_house_style() -> None:
         for message in catalogues.stored(domain):
             for text in catalogues._texts(message.string):
                 assert "!" not in text and "！" not in text, text
+                assert not re.search(r"[\u4e00-\u9fff][,.;:?]", text), text
             for text in catalogues._texts(message.id):
                 assert "!" not in text, text
 

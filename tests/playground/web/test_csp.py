@@ -50,9 +50,12 @@ def test_no_script_parses_html_or_sets_a_style_attribute() -> None:
     scripts = Path(settings.BASE_DIR) / "static" / "js"
     forbidden = re.compile(
         r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function"
+        r"|DOMParser|createContextualFragment|setHTML"
         r"""|setAttribute\(\s*["']style|style:\s*["'`]"""
     )
     for file in scripts.rglob("*.js"):
-        found = forbidden.search(file.read_text("utf-8"))
-        # MathML comes from our own server's LaTeX converter; only that may be parsed.
+        text = file.read_text("utf-8")
+        if file.name == "formula.js":  # MathML of our own server's TeX is parsed, as XML
+            text = text.replace('new DOMParser().parseFromString(mathml, "application/xml")', "")
+        found = forbidden.search(text)
         assert found is None, f"{file.name}: {found and found.group()}"
