@@ -74,7 +74,7 @@ THREADS = {
 }
 DEVICES = {
     "interactive": "cpu",
-    "training": env.envchoice("TRAINING_DEVICE", "cpu", ("cpu", "cuda", "mps")),
+    "training": env.envchoice("TRAINING_DEVICE", "cpu", ("cpu", "cuda")),
 }
 JOB_MEMORY_MB = env.envint("JOB_MEMORY_MB", 4096, low=256, high=1_048_576)
 RUNNER_MAX_JOBS = env.envint("RUNNER_MAX_JOBS", 200, low=1, high=1_000_000)

@@ -69,6 +69,7 @@ TRAIN = register(
         controls=frozenset({"cancel", "pause", "resume", "step", "set"}),
         settable=frozenset({"lr"}),
         deadline_s=3600,
+        warm=("torch", "safetensors.torch", "compute.transformer.train"),
     )
 )
 

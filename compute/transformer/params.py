@@ -143,7 +143,7 @@ class TrainParams(Params):
         max_length=200_000,
     )
     steps: int = param(
-        1500,
+        1200,
         label=Text(en="Steps", zh="步数"),
         help=Text(en="Updates of the weights.", zh="权重更新的次数。"),
         group=TRAINING,

@@ -23,13 +23,13 @@ import psutil
 from django.conf import settings
 
 from compute.core import events
+from compute.core.devices import thread_environment
 
 log = logging.getLogger(__name__)
 READ_BYTES = 256 * 1024
 LINE_BYTES = 1024 * 1024  # a line beyond this is no event: an event's data ends at 16 KB
 # What a runner has no business knowing.
 SECRETS = ("SECRET_KEY", "DATABASE_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE", "LOCAL_TOKEN")
-THREAD_NAMES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
 
 class LineTooLong(Exception):
@@ -44,10 +44,7 @@ class Runner:
         if warm:
             command += ["--warm", ",".join(warm)]
         env = {name: value for name, value in os.environ.items() if name not in SECRETS}
-        env |= {name: str(threads) for name in THREAD_NAMES}
-        # Idle OpenMP threads sleep rather than spin: two runners that spin on shared cores slow
-        # each other down twentyfold.
-        env["OMP_WAIT_POLICY"] = "PASSIVE"
+        env |= thread_environment(threads)
         self.process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,

@@ -76,7 +76,7 @@ class Stopwatch:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=1500)
+    parser.add_argument("--steps", type=int, default=1200)
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()
     if "OMP_WAIT_POLICY" not in os.environ:  # as the supervisor sets it; torch reads it at import
