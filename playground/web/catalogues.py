@@ -47,6 +47,7 @@ _SOURCES: dict[str, list[tuple[str, list[tuple[str, str]]]]] = {
     ],
     "djangojs": [("static/js", [("**.js", "javascript")])],
 }
+DOMAINS = tuple(_SOURCES)
 _PLACEHOLDERS = {
     "django": re.compile(r"%\(\w+\)[sd]|%[sd]|\{\w*\}"),
     "djangojs": re.compile(r"\{\w+\}"),
@@ -113,7 +114,7 @@ def extract(domain: str) -> None:
 def compile_all(target: Path | None = None) -> list[Path]:
     """Writes the `.mo` files that Django reads, beside the `.po` files or into `target`."""
     written = []
-    for domain in _SOURCES:
+    for domain in DOMAINS:
         file = (target or FOLDER) / f"{domain}.mo"
         file.parent.mkdir(parents=True, exist_ok=True)
         buffer = BytesIO()
@@ -169,9 +170,9 @@ def _file(domain: str) -> Path:
 def main(arguments: list[str]) -> int:
     """Returns the exit status: 0, 1 when `check` found something, 2 for a wrong call."""
     acts: dict[str, Callable[[], list[str]]] = {
-        "extract": lambda: [extract(domain) or f"{_file(domain)}" for domain in _SOURCES],  # type: ignore[func-returns-value]
+        "extract": lambda: [extract(domain) or f"{_file(domain)}" for domain in DOMAINS],  # type: ignore[func-returns-value]
         "compile": lambda: [str(file) for file in compile_all()],
-        "check": lambda: [line for domain in _SOURCES for line in problems(domain)],
+        "check": lambda: [line for domain in DOMAINS for line in problems(domain)],
     }
     if len(arguments) != 1 or arguments[0] not in acts:
         sys.stderr.write("usage: python -m playground.web.catalogues extract|compile|check\n")

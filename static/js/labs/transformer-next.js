@@ -24,7 +24,7 @@ export class NextToken {
     this.bars = h("ol", { class: "next-bars", "aria-label": t("Likeliest next tokens") });
     this.drawn = h("p", { class: "caption", "aria-live": "polite", "data-testid": "drawn" });
     this.written = h("div", { class: "next-written", "aria-live": "polite" });
-    this.writeButton = h("button", { class: "button wide", type: "button", onclick: () => this.#write() }, t("Write on"));
+    this.writeButton = h("button", { class: "button wide", type: "button", disabled: true, onclick: () => this.#write() }, t("Write on"));
     host.append(
       h("h3", null, t("Next token")), this.bars, this.drawn,
       h("div", { class: "next-knobs" }, KNOBS.map((knob) => this.#knob(knob))),
@@ -59,6 +59,7 @@ export class NextToken {
     if (this.trace !== trace) return;
     Object.assign(this, { logits, attrs: step.attrs });
     this.knobs.top_k.max = String(Math.min(logits.length, 50));
+    this.writeButton.disabled = false;
     clear(this.written);
     this.draw();
   }

@@ -140,6 +140,8 @@ export class StepView {
   async traceText(text, { keepCell = false } = {}) {
     this.text.busy = true;
     this.bar.pause();
+    this.tools.hidden = !this.trace;
+    if (!this.trace) this.title.textContent = t("Computing…");
     try {
       const { id } = await submit("transformer.trace", { model: this.run.id, text, ...this.next.how });
       const job = await finished(id);

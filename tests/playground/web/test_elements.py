@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from compute.core import kinds
-from tests.playground.web.browser import ORIGIN, answer, chromium, page_of, plain_settings
+from tests.playground.web.browser import ORIGIN, chromium, page_of, plain_settings
 
 SCHEMA = kinds.json_schema(kinds.get("transformer.train"))
 HOSTILE = '"><img src=x onerror=alert(1)>'
@@ -36,7 +36,7 @@ def page() -> Iterator[Page]:
 
 
 @pytest.fixture
-def gallery(page: Page) -> Iterator[Page]:
+def gallery(page: Page) -> Page:
     """The page with every element new and nothing seen yet."""
     page.evaluate(
         """() => { window.seen = [];
@@ -45,9 +45,7 @@ def gallery(page: Page) -> Iterator[Page]:
             old.replaceWith(old.cloneNode(false));
           } }"""
     )
-    yield page
-    page.unroute_all()
-    page.route(f"{ORIGIN}/**", answer)
+    return page
 
 
 def seen(page: Page, name: str) -> list[dict[str, Any]]:
@@ -241,7 +239,7 @@ def test_buttons_ask_the_server_once(gallery: Page) -> None:
         asked.append((route.request.url, route.request.post_data_json))
         route.fulfill(status=202, json={"id": "j1", "state": "running"})
 
-    gallery.route(f"{ORIGIN}/api/v1/jobs/**", accept)
+    gallery.route(f"{ORIGIN}/api/v1/jobs/**", accept, times=1)
     status = show(gallery, state="running")
     status.get_by_role("button", name="Pause").click()
     expect(status.locator(".job-state")).to_have_text("Pausing after this step")

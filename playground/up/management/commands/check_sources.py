@@ -28,7 +28,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         found = template_problems(settings.BASE_DIR / "templates")
-        for domain in catalogues._SOURCES:
+        for domain in catalogues.DOMAINS:
             found += catalogues.problems(domain)
         for problem in found:
             self.stderr.write(problem)
