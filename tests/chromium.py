@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from playwright.sync_api import Browser, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 MAC = (
@@ -42,3 +46,13 @@ def launch_options() -> dict[str, Any]:
     if path := executable():
         options["executable_path"] = path
     return options
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """A headless browser. Fixtures hold it for a module at most: as long as it is open, Playwright
+    keeps an event loop running in this thread, and no asyncio test can run beside it."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(**launch_options())
+        yield browser
+        browser.close()

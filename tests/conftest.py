@@ -8,7 +8,14 @@ from typing import Any
 
 import pytest
 
+from playground.web import catalogues
 from tests.stack import RedisServer, Stack
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_catalogues() -> None:
+    """The catalogues as they are in the tree now, not as they were compiled last, if ever."""
+    catalogues.compile_all()
 
 
 @pytest.fixture(scope="session")

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page
 
-from tests.chromium import launch_options
+from tests.chromium import chromium
 from tests.stack import Stack
 
 CSP_WATCH = """
@@ -20,12 +20,10 @@ document.addEventListener("securitypolicyviolation", (event) => {
 """
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(**launch_options())
+    with chromium() as found:
         yield found
-        found.close()
 
 
 @dataclass

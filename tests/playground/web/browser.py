@@ -12,11 +12,10 @@ from urllib.parse import urlsplit
 
 from django.contrib.staticfiles import finders
 from django.test import Client, override_settings
-from playwright.sync_api import Page, Route, sync_playwright
+from playwright.sync_api import Page, Route
 
 from compute.core import kinds
 from playground.web import messages, modules
-from tests.chromium import launch_options
 
 ORIGIN = "http://localhost:8000"
 PLAIN = {
@@ -63,14 +62,6 @@ def answer(route: Route) -> None:
     if cookie:
         headers["set-cookie"] = cookie
     route.fulfill(status=response.status_code, headers=headers, body=response.content)
-
-
-@contextmanager
-def chromium() -> Iterator[Any]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(**launch_options())
-        yield browser
-        browser.close()
 
 
 @contextmanager

@@ -10,7 +10,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from compute.core import kinds
-from tests.playground.web.browser import ORIGIN, chromium, page_of, plain_settings
+from tests.chromium import chromium
+from tests.playground.web.browser import ORIGIN, page_of, plain_settings
 
 SCHEMA = kinds.json_schema(kinds.get("transformer.train"))
 HOSTILE = '"><img src=x onerror=alert(1)>'

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, WebSocketRoute, expect
 
-from tests.playground.web.browser import ORIGIN, chromium, page_of, plain_settings
+from tests.chromium import chromium
+from tests.playground.web.browser import ORIGIN, page_of, plain_settings
 
 
 @pytest.fixture(scope="module")
