@@ -28,6 +28,11 @@ def redis_socket(var: Path) -> Path:
     return Path(tempfile.gettempdir()) / f"playground-{os.getuid()}-{digest}" / "redis.sock"
 
 
+def running_port(var: Path) -> Path:
+    """The file that holds the port of the playground that runs on `var`."""
+    return var / "port"
+
+
 def private_folder(folder: Path) -> Path:
     """Makes `folder` readable by this user alone, and refuses one that someone else prepared."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -16,6 +16,7 @@ from django.conf import settings
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
+from playground import paths
 from playground.redis import wait_for_redis
 from playground.up.watch import health
 
@@ -127,7 +128,9 @@ def static_files() -> str:
 
 
 def everything_up() -> str:
-    url = f"http://127.0.0.1:{settings.PORT}"
+    file = paths.running_port(settings.VAR_DIR)
+    port = file.read_text() if file.is_file() else settings.PORT
+    url = f"http://127.0.0.1:{port}"
     up, parts = health(url)
     if up:
         return f"{', '.join(parts)} at {url}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 import re
 import signal
 import subprocess
@@ -18,7 +19,10 @@ from typing import Any
 
 from playground.up.problems import CannotStart
 
-_EXITED = re.compile(r"exited: (?P<part>\S+) \((?P<how>.*?); not expected\)")
+LOOK_S = 0.1
+# "expected" only says that the status was 0; no part of ours ends by itself. One that supervisord
+# has stopped is logged as "stopped".
+_EXITED = re.compile(r"exited: (?P<part>\S+) \((?P<how>.*?); (?:not )?expected\)")
 _GAVE_UP = re.compile(r"gave up: (?P<part>\S+) entered FATAL")
 
 
@@ -41,9 +45,11 @@ def story(line: str, *, logs: Path) -> str | None:
 
 
 class Supervisord:
-    """A supervisord in the foreground of this process, in a process group of its own.
+    """A supervisord in a process group of its own, and a reader of its log.
 
-    The group keeps the terminal's Ctrl-C from reaching it twice; `stop` passes it on once.
+    The group keeps the terminal's Ctrl-C from reaching it twice; `stop` passes it on once. It
+    writes to its log file only: a pipe to this process would break, and stop its orderly end,
+    when this process is killed.
     """
 
     def __init__(self, *, config: Path, logs: Path, tell: Callable[[str], None]) -> None:
@@ -51,12 +57,15 @@ class Supervisord:
         self.tell = tell
         self.stopping = False
         self.failed: str | None = None
+        log = logs / "supervisord.log"
+        log.touch()
+        self._log = log.open(encoding="utf-8", errors="replace")
+        self._log.seek(0, os.SEEK_END)
+        command = [sys.executable, "-m", "supervisor.supervisord", "--silent"]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "supervisor.supervisord", "--configuration", str(config)],
+            [*command, "--configuration", str(config)],
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
+            stdout=subprocess.DEVNULL,
             process_group=0,
             preexec_fn=_die_with_parent,
         )
@@ -64,13 +73,15 @@ class Supervisord:
         self._reader.start()
 
     def _read(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            sentence = story(line, logs=self.logs)
-            if sentence and not self.stopping:
-                if _GAVE_UP.search(line):
-                    self.failed = sentence
-                self.tell(sentence)
+        with self._log as log:
+            while not self.stopping:
+                line = log.readline()
+                if not line:
+                    time.sleep(LOOK_S)
+                elif sentence := story(line, logs=self.logs):
+                    if _GAVE_UP.search(line):
+                        self.failed = sentence
+                    self.tell(sentence)
 
     def stop(self) -> None:
         """Stop every part in reverse order and wait until nothing runs."""

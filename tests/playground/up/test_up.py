@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import subprocess
+import sys
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -10,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.running import Up, free_port
+from tests.running import ROOT, Up, free_port
 
 
 @pytest.fixture(scope="module")
@@ -21,6 +24,10 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
         yield running
     finally:
         running.end()
+    # Ctrl-C has ended it in order and left nothing running.
+    assert running.process.returncode == 0
+    assert "Stopped." in running.said[-1]
+    assert running.parts() == []
 
 
 def answers(port: int) -> bool:
@@ -36,6 +43,19 @@ def test_it_prints_one_address_that_answers(up: Up) -> None:
     assert answers(up.port)
 
 
+def test_doctor_finds_everything_well_on_another_port_too(up: Up) -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "manage.py"), "doctor"],
+        env={**os.environ, "VAR_DIR": str(up.var)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"http://127.0.0.1:{up.port}" in done.stdout
+
+
 def test_a_second_start_in_the_same_folder_is_refused(up: Up) -> None:
     second = Up(up.var, free_port())
     second.wait_for("already runs here")
@@ -46,13 +66,15 @@ def test_a_second_start_in_the_same_folder_is_refused(up: Up) -> None:
 def test_a_part_that_crashes_is_restarted_and_said_so(up: Up) -> None:
     up.part("uvicorn").kill()
     assert "starting it again" in up.wait_for("web stopped unexpectedly")
+    up.part("redis-server").terminate()  # ends well, with status 0; it should not have
+    assert "starting it again" in up.wait_for("redis stopped unexpectedly")
     until = time.monotonic() + 30
     while not answers(up.port):
         assert time.monotonic() < until
         time.sleep(0.1)
 
 
-def test_a_killed_start_is_cleared_away_and_ctrl_c_leaves_nothing_running(tmp_path: Path) -> None:
+def test_a_killed_start_leaves_nothing_behind(tmp_path: Path) -> None:
     first = Up(tmp_path, free_port())
     first.wait_for("The playground is ready")
     supervisord = first.part("supervisor.supervisord")
@@ -61,13 +83,15 @@ def test_a_killed_start_is_cleared_away_and_ctrl_c_leaves_nothing_running(tmp_pa
     first.exit_code()
     left = first.parts()
     assert any("redis-server" in part.name() for part in left)
-    again = Up(tmp_path, free_port())
+    again = Up(tmp_path, free_port())  # clears away what it finds
     again.wait_for("The playground is ready")
     assert not any(part.is_running() for part in left)
-    again.end()
-    assert again.process.returncode == 0
-    assert "Stopped." in again.said[-1]
-    assert again.parts() == []
+    again.process.kill()  # supervisord hears of it and ends the rest in order
+    again.exit_code()
+    until = time.monotonic() + 60
+    while again.parts():
+        assert time.monotonic() < until
+        time.sleep(0.2)
 
 
 def test_a_port_in_use_is_one_sentence(tmp_path: Path) -> None:

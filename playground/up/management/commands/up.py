@@ -17,6 +17,8 @@ from playground.up.prepare import check_not_running, check_port, prepare_all
 from playground.up.problems import CannotStart
 from playground.up.watch import Supervisord, wait_until_up
 
+ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
 
 class Command(BaseCommand):
     help = "Start every part on this machine, print the address, and stop it all on Ctrl-C."
@@ -25,8 +27,9 @@ class Command(BaseCommand):
         parser.add_argument("--port", type=int, default=settings.PORT, help="default %(default)s")
 
     def handle(self, *args: Any, port: int, **options: Any) -> None:
-        # A closed terminal or `kill` asks for the same orderly end as Ctrl-C.
-        for number in (signal.SIGTERM, signal.SIGHUP):
+        # A closed terminal or `kill` asks for the same orderly end as Ctrl-C, which is set too: a
+        # shell starts what it puts into the background with SIGINT ignored.
+        for number in ENDS:
             signal.signal(number, _interrupt)
         try:
             self._run(port)
@@ -52,6 +55,7 @@ class Command(BaseCommand):
             ) from None
         os.environ["PLAYGROUND_PART_OF"] = str(var)
         os.environ["PORT"] = str(port)
+        paths.running_port(var).write_text(str(port))
         config = write_config(parts=parts(port=port), var=var, folder=settings.BASE_DIR)
         running = Supervisord(config=config, logs=var / "log", tell=self._say)
         try:
@@ -64,8 +68,10 @@ class Command(BaseCommand):
             self._say("\nStopping…")
         finally:
             # A second Ctrl-C must not cut the orderly stop short.
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            for number in ENDS:
+                signal.signal(number, signal.SIG_IGN)
             running.stop()
+            paths.running_port(var).unlink(missing_ok=True)
         self._say("Stopped. Nothing was lost: runs and their events are under var/.")
 
 
