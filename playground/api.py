@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 from django.core.exceptions import RequestDataTooBig
@@ -12,6 +13,7 @@ from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
 
 from compute.core.errors import InvalidParams, Problem, UnknownKind
+from compute.core.texts import Text
 from playground import problems, redis
 from playground.accounts.owner import NotSignedIn
 from playground.jobs import queries, service, states
@@ -45,9 +47,8 @@ def _translate(error: Exception) -> ApiProblem:
     if isinstance(error, queries.NoSuchJob):
         return ApiProblem("job_not_found")
     if isinstance(error, states.IllegalMove):
-        return ApiProblem(
-            "illegal_state", action=error.to, got=error.got, expected=" / ".join(error.expected)
-        )
+        expected = _one_of(error.expected)
+        return ApiProblem("illegal_state", action=error.to, got=error.got, expected=expected)
     if isinstance(error, service.NotAllowed):
         return ApiProblem("control_not_offered", allowed=", ".join(error.allowed))
     if isinstance(error, service.NotEnded):
@@ -66,6 +67,13 @@ def _translate(error: Exception) -> ApiProblem:
         return ApiProblem("store_unavailable")
     log.error("unhandled", exc_info=error)
     return ApiProblem("internal")
+
+
+def _one_of(found: Sequence[str]) -> Text:
+    """States as a sentence has them, in the order of a job's life."""
+    *most, last = sorted(found, key=lambda s: states.STATES.index(s) if s in states.STATES else -1)
+    english = f"{', '.join(most)} or {last}" if most else last
+    return Text(english, "、".join([*most, last]))
 
 
 def _handle(request: HttpRequest, error: Any) -> HttpResponse:

@@ -105,8 +105,8 @@ PROBLEMS: Mapping[str, Spec] = {
         409,
         ("Wrong state", "状态不符"),
         (
-            "The job is {got}; {action} needs it to be {expected}.",
-            "任务处于 {got}；{action} 需要 {expected}。",
+            "The job is {got}; {action} has a use only while it is {expected}.",
+            "任务处于 {got}；只有处于 {expected} 时才能 {action}。",
         ),
     ),
     "control_not_offered": _spec(
@@ -166,6 +166,25 @@ _BY_STATUS = {
 MISSING = Text("This field is missing.", "缺少此字段。")
 UNKNOWN = Text("There is no such field.", "没有此字段。")
 NOT_VALID = Text("This value is not valid.", "此值无效。")
+_OBJECT = Text("Give a JSON object: names and values.", "应是一个 JSON 对象（名称和值）。")
+_WHOLE = Text("Give a whole number.", "请填整数。")
+# Pydantic's types of error, of those that our bodies and queries can meet; `{…}` is their context.
+_VALIDATION = {
+    "missing": MISSING,
+    "extra_forbidden": UNKNOWN,
+    "dict_type": _OBJECT,
+    "model_type": _OBJECT,
+    "model_attributes_type": _OBJECT,
+    "string_type": Text("Give text.", "请填文本。"),
+    "string_too_long": Text("Give at most {max_length} characters.", "最多 {max_length} 个字符。"),
+    "int_type": _WHOLE,
+    "int_parsing": _WHOLE,
+    "int_parsing_size": _WHOLE,
+    "int_from_float": _WHOLE,
+    "greater_than_equal": Text("Give at least {ge}.", "不能小于 {ge}。"),
+    "less_than_equal": Text("Give at most {le}.", "不能大于 {le}。"),
+    "literal_error": Text("Give one of these: {expected}.", "请从中选一个：{expected}。"),
+}
 
 
 class ApiProblem(Exception):
@@ -266,9 +285,11 @@ def from_validation(found: list[dict[str, Any]]) -> ApiProblem:
         where = [str(part) for part in item.get("loc", ())]
         # ("body", name of the argument, field…) or ("query", field)
         parts = where[2:] if where[:1] == ["body"] else where[1:]
-        kind, message = item.get("type", ""), str(item.get("msg", ""))
-        words = {"missing": MISSING, "extra_forbidden": UNKNOWN}.get(kind)
-        text = words or Text(f"{message.rstrip('.')}.", NOT_VALID.zh)
+        words = _VALIDATION.get(item.get("type", ""), NOT_VALID)
+        context = {name: str(value) for name, value in item.get("ctx", {}).items()}
+        if "expected" in context:  # "'cancel', 'pause' or 'set'"
+            context["expected"] = context["expected"].replace("'", "").replace(" or ", ", ")
+        text = words.format(**context)
         errors.append(Problem("".join(f"/{part}" for part in parts), text))
     return ApiProblem("invalid_request", errors=errors)
 

@@ -14,6 +14,7 @@ import pkgutil
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import ValidationError
@@ -32,6 +33,7 @@ __all__ = [
     "Kind",
     "Params",
     "ProblemError",
+    "Source",
     "all_kinds",
     "get",
     "json_schema",
@@ -54,13 +56,28 @@ RunFunction = Callable[["Context"], "Mapping[str, Any] | None"]
 
 
 @dataclass(frozen=True)
+class Source:
+    """A job that a param names, as a check sees it: its files so far by name, and is it over."""
+
+    files: Mapping[str, Path]
+    ended: bool
+
+
+Check = Callable[[Any, Mapping[str, Source]], list[Problem]]
+
+
+@dataclass(frozen=True)
 class Kind:
     """One kind of job.
 
     run       "module:function"; the function gets a Context and returns the result (a dict)
     result    names in the result, each with what it is; frames likewise for frame events
     controls  of cancel pause resume step set; `settable` names the params that set may change
-    refs      params that hold another job's id: its artifacts become an input
+    refs      params that hold another job's id, each with the kinds that job may be of: its
+              artifacts become an input
+    check     what the params ask of those jobs' files, called with the params and a Source a ref
+              before the job is queued. The site calls it: light imports only. The job itself
+              must not rely on it, for a notebook doesn't call it.
     warm      modules that a warm runner imports ahead
     """
 
@@ -74,7 +91,8 @@ class Kind:
     frames: Mapping[str, Text] = field(default_factory=dict)
     controls: frozenset[str] = frozenset({"cancel"})
     settable: frozenset[str] = frozenset()
-    refs: tuple[str, ...] = ()
+    refs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    check: Check | None = None
     deadline_s: int = 600
     warm: tuple[str, ...] = ()
 
@@ -164,6 +182,7 @@ def _faults(kind: Kind) -> list[str]:
         (kind.controls <= CONTROLS, f"controls are of {sorted(CONTROLS)}"),
         (kind.settable <= set(fields), "settable names params"),
         (set(kind.refs) <= set(fields), "refs name params"),
+        (all(kind.refs.values()), "each of refs says which kinds it may name"),
         (("set" in kind.controls) == bool(kind.settable), "set and settable come together"),
         (kind.deadline_s > 0, "deadline_s is above zero"),
     ]

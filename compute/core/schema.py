@@ -21,7 +21,7 @@ def json_schema(kind: Kind) -> dict[str, Any]:
         "queue": kind.queue,
         "controls": sorted(kind.controls),
         "settable": sorted(kind.settable),
-        "refs": list(kind.refs),
+        "refs": {name: list(allowed) for name, allowed in kind.refs.items()},
         "deadline_s": kind.deadline_s,
         "params": params_schema(kind.params),
         "events": {name: text.as_dict() for name, text in EVENT_TYPES.items()},

@@ -92,6 +92,7 @@ class CharTokenizer:
     def from_json(cls, text: str) -> CharTokenizer:
         """Read what `to_json` gave. Raises ValueError for anything else."""
         data = json.loads(text)
-        if data.get("kind") != "characters" or data.get("version") != 1:
+        head = (data.get("kind"), data.get("version")) if isinstance(data, dict) else None
+        if head != ("characters", 1):
             raise ValueError("not a character tokeniser of version 1")
         return cls(tuple(data["vocabulary"]))

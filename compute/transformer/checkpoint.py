@@ -22,15 +22,11 @@ from compute.core.texts import Text
 from compute.text.chars import CharTokenizer
 from compute.transformer.config import Config
 from compute.transformer.model import Transformer
+from compute.transformer.readable import CHECKPOINTS, NO_MODEL
+from compute.transformer.readable import MODEL as MODEL
 
-MODEL = "model.safetensors"
 MEDIA_TYPE = "model/safetensors"
-CHECKPOINTS = "checkpoints"
 
-NO_MODEL = Text(
-    en="This run has no weights yet. Wait for its first checkpoint, or pause it.",
-    zh="这次训练还没有保存权重。请等到第一个检查点，或先暂停它。",
-)
 UNREADABLE = Text(
     en="The model's files can't be read ({what}). Train it again.",
     zh="读不出模型文件（{what}）。请重新训练。",

@@ -9,18 +9,14 @@ from typing import Any, cast
 import torch
 
 from compute.core.context import Context
-from compute.core.errors import InvalidParams, Problem
+from compute.core.errors import InvalidParams
 from compute.core.texts import Text
-from compute.text.chars import CharTokenizer, UnseenCharacters
+from compute.text.chars import CharTokenizer
 from compute.transformer import checkpoint, data, sampling
 from compute.transformer.model import Transformer
+from compute.transformer.readable import not_seen
 from compute.transformer.reading_params import GenerateParams, SamplingParams
 
-UNSEEN = Text(
-    en="The model has never seen these characters (character, then position): {listed}. "
-    "Take them out, or train on a text that has them.",
-    zh="模型从没见过这些字符（字符及其位置）：{listed}。请去掉它们，或用包含它们的文本来训练。",
-)
 CROPPED = Text(
     en="The model sees at most {block} tokens at once; of the {tokens} in the prompt it reads the "
     "last {block}.",
@@ -42,11 +38,9 @@ class Written:
 
 def encode(tokenizer: CharTokenizer, text: str, pointer: str) -> list[int]:
     """Ids of a text that a person gave. Raises InvalidParams naming the unseen characters."""
-    try:
-        return tokenizer.encode(text).tolist()
-    except UnseenCharacters as unseen:
-        words = UNSEEN.format(listed=unseen.listed())
-        raise InvalidParams([Problem(pointer, words)]) from None
+    if found := not_seen(text, tokenizer.vocabulary, pointer):
+        raise InvalidParams([found])
+    return tokenizer.encode(text).tolist()
 
 
 @torch.inference_mode()

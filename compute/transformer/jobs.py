@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from compute.core.kinds import Kind, register
 from compute.core.texts import Text
+from compute.transformer import readable
 from compute.transformer.params import TrainParams
 from compute.transformer.reading_params import CheckParams, GenerateParams, TraceParams
 
@@ -15,6 +16,8 @@ WARM = (
     "compute.transformer.check",
     "compute.transformer.generate",
 )
+
+MODEL_REF = {"model": ("transformer.train",)}
 
 TRAIN = register(
     Kind(
@@ -94,7 +97,8 @@ TRACE = register(
                 en="Artifact of the model's job with its weights.", zh="训练任务里存放权重的产物。"
             ),
         },
-        refs=("model",),
+        refs=MODEL_REF,
+        check=readable.check_text,
         warm=WARM,
     )
 )
@@ -117,7 +121,8 @@ CHECK = register(
             "dtype": Text(en="Precision of value.", zh="value 的精度。"),
             "expression": Text(en="The torch expression of the cell.", zh="对应的 torch 表达式。"),
         },
-        refs=("model",),
+        refs=MODEL_REF,
+        check=readable.check_text,
         warm=WARM,
     )
 )
@@ -150,7 +155,8 @@ GENERATE = register(
                 "kept（通过筛选的 token 数）。",
             ),
         },
-        refs=("model",),
+        refs=MODEL_REF,
+        check=readable.check_prompt,
         warm=WARM,
     )
 )

@@ -24,8 +24,8 @@ NOT_DIVISIBLE = Text(
     "必须是整数。最接近的 d_model：{d_models}；最接近的头数：{head_counts}。",
 )
 TOO_SHORT = Text(
-    en="The text has {tokens} characters, but a block of {block} needs at least {need}: {block} to "
-    "read and one to predict. Give a longer text, or a smaller block.",
+    en="A block of {block} needs a text of at least {need} characters, {block} to read and one to "
+    "predict; this one's length is {tokens}. Give a longer text, or a smaller block.",
     zh="文本只有 {tokens} 个字符；上下文长度 (block) {block} 至少需要 {need} 个：读 {block} 个，"
     "再预测一个。请换更长的文本，或减小上下文长度。",
 )

@@ -10,21 +10,16 @@ import torch
 from torch import Tensor
 
 from compute.core.context import Context
-from compute.core.errors import InvalidParams, Problem
-from compute.core.texts import Text
+from compute.core.errors import InvalidParams
 from compute.core.trace import STEPS, TENSORS, Trace
 from compute.transformer import checkpoint, sampling
 from compute.transformer.generate import encode
 from compute.transformer.model import Transformer
+from compute.transformer.readable import too_long
 from compute.transformer.reading_params import TraceParams
 from compute.transformer.story import Story
 
 CANDIDATES = 10
-
-TOO_LONG = Text(
-    en="The text has {tokens} tokens, but this model sees at most {block}. Take {extra} away.",
-    zh="文本有 {tokens} 个 token，但这个模型一次最多看 {block} 个。请删去 {extra} 个。",
-)
 
 
 @dataclass(frozen=True)
@@ -64,10 +59,8 @@ def look(folder: Path, params: TraceParams, device: str) -> Pass:
     """
     loaded = checkpoint.load(folder, device)
     text = params.text or loaded.run["probe"]
-    block = loaded.model.config.block
-    if len(text) > block:
-        words = TOO_LONG.format(tokens=len(text), block=block, extra=len(text) - block)
-        raise InvalidParams([Problem("/text", words)])
+    if found := too_long(text, loaded.model.config.block):
+        raise InvalidParams([found])
     ids = encode(loaded.tokenizer, text, "/text")
     tensors = forward(loaded.model, ids)
     last = tensors["logits"][-1]

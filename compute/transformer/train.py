@@ -33,9 +33,10 @@ PAUSE_S = 0.1  # controls that took longer than this were a pause
 
 DIVERGED = Text(
     en="Training diverged at step {step}: {what}. Lower the learning rate (its peak is {lr:g}), "
-    "clip gradients, or warm up longer. The model of step {kept} is kept.",
+    "clip gradients, or warm up longer. The model of step {kept}, the last whose numbers were "
+    "finite, is kept.",
     zh="训练在第 {step} 步发散 (diverged)：{what}。请降低学习率（峰值现为 {lr:g}）、裁剪梯度，"
-    "或延长预热。已保留第 {kept} 步的模型。",
+    "或延长预热。已保留第 {kept} 步的模型，它是最后一个数值有限的模型。",
 )
 NOT_FINITE = Text(en="the {name} is {value}", zh="{name}变成了 {value}")
 LOSS = Text(en="loss", zh="损失")
@@ -103,7 +104,9 @@ class Trainer:
         self.loss = self.val_loss = math.nan
         self.snapshots = frozenset(schedule.snapshot_steps(params.steps, params.snapshot_every))
         self.samples = schedule.sample_steps(params.steps, params.eval_every)
-        self.good: tuple[int, dict[str, Tensor]] = (0, {})
+        self.weights = self.model.state_dict()  # the live ones, named
+        self.kept = {name: t.clone() for name, t in self.weights.items()}
+        self.kept_step = 0
         self.busy_s = 0.0  # in updates and what is due after them, pauses left out
         self.saved_at = -1  # step of the newest checkpoint
         self.stopped = False
@@ -133,7 +136,7 @@ class Trainer:
         )
         if not len(self.held_out):
             ctx.log(NO_TAIL)
-        self.keep_good(self.step)
+        self.keep(self.step)
         if self.step == 0:
             self.report.attention(self.model, self.step)
             self.evaluate()
@@ -233,8 +236,7 @@ class Trainer:
             broken = (LOSS, self.loss) if not math.isfinite(self.loss) else (GRADIENT, norm)
             self.diverge(NOT_FINITE.format(name=broken[0], value=broken[1]))
         self.runaway = self.runaway + 1 if self.loss > RUNAWAY * self.ln_v else 0
-        if self.step - 1 in self.snapshots and not self.runaway:
-            self.keep_good(self.step - 1)  # these weights have just given a good loss
+        self.keep(self.step - 1)  # these weights have just given a finite loss
         self.optimizer.step()
         self.after(lr, norm)
 
@@ -257,10 +259,10 @@ class Trainer:
             self.save_checkpoint(step)
 
     def diverge(self, what: Text) -> None:
-        """Stop, with the weights of the last good step on disk."""
-        kept, weights = self.good
-        self.save_model(kept, weights)
-        raise Diverged(DIVERGED.format(step=self.step, what=what, lr=self.peak_lr, kept=kept))
+        """Stop, with the last weights that gave a finite loss and gradient on disk."""
+        self.save_model(self.kept_step, self.kept)
+        words = DIVERGED.format(step=self.step, what=what, lr=self.peak_lr, kept=self.kept_step)
+        raise Diverged(words)
 
     # Looking at what it learned
 
@@ -293,9 +295,15 @@ class Trainer:
 
     # Keeping
 
-    def keep_good(self, step: int) -> None:
-        """Remember these weights: the ones to fall back on when training diverges."""
-        self.good = (step, {n: t.clone() for n, t in self.model.state_dict().items()})
+    def keep(self, step: int) -> None:
+        """Remember these weights: the ones to fall back on when training diverges.
+
+        Called at every step, since whether weights give a finite loss shows only at the next one,
+        when a bad update can't be taken back. One copy of the weights, in one call, into the same
+        memory: next to forward and backward over a whole batch it doesn't show.
+        """
+        torch._foreach_copy_(list(self.kept.values()), list(self.weights.values()))
+        self.kept_step = step
 
     def save_checkpoint(self, step: int) -> None:
         """A resume point of this very step, once."""

@@ -77,7 +77,8 @@ QKV = Words(
         "三个矩阵把每个向量变成查询 (query，要找什么)、键 (key，凭什么被找到) 和"
         "值 (value，能给出什么)。{h} 个头各分到 {d_k} 个数。",
     ),
-    r"Q = X W_Q^{\top} + b_Q, \quad K = X W_K^{\top} + b_K, \quad V = X W_V^{\top} + b_V",
+    r"\begin{array}{l} Q = X W_Q^{\top} + b_Q \\ K = X W_K^{\top} + b_K \\"
+    r" V = X W_V^{\top} + b_V \end{array}",
 )
 SCORES = Words(
     Text("Every query meets every key", "每个查询都与每个键相遇"),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import difflib
 import hashlib
 import json
 import re
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from django.http import HttpRequest, HttpResponse
@@ -16,9 +18,9 @@ from pydantic import ConfigDict, Field
 
 from compute.core import kinds
 from compute.core.errors import InvalidParams, Problem, UnknownKind
-from compute.core.texts import Text
+from compute.core.texts import Text, shorten
 from playground.accounts.owner import current_owner_id
-from playground.jobs import database, files, history, queries, service, sse
+from playground.jobs import database, files, history, queries, service, sse, states
 from playground.jobs.follow import follow
 from playground.jobs.hub import hub
 from playground.jobs.ids import EVENT_ID, START
@@ -28,6 +30,9 @@ from playground.problems import ApiProblem, language
 router = Router(tags=["jobs"])
 MAX_WAIT_S = 10
 BAD_CURSOR = Text("This is not a cursor of this list.", "这不是此列表的游标。")
+NO_CHOICE = Text(
+    '"{value}" is none of the choices: {choices}.', "“{value}”不在可选值之中：{choices}。"
+)
 BAD_EVENT_ID = Text("An event's id looks like 1-42.", "事件编号形如 1-42。")
 
 
@@ -73,10 +78,11 @@ def list_jobs(
     cursor: str = "",
     limit: int = Query(50, ge=1, le=200),  # type: ignore[type-arg]
 ) -> HttpResponse:
+    owner_id = current_owner_id(request)
+    _refuse_unknown("state", state, states.STATES)
+    _refuse_unknown("kind", kind, [known.name for known in kinds.all_kinds()])
     try:
-        page = queries.jobs(
-            owner_id=current_owner_id(request), kind=kind, state=state, cursor=cursor, limit=limit
-        )
+        page = queries.jobs(owner_id=owner_id, kind=kind, state=state, cursor=cursor, limit=limit)
     except ValueError as error:
         problem = Problem("/cursor", BAD_CURSOR)
         raise ApiProblem("invalid_request", errors=[problem]) from error
@@ -211,6 +217,14 @@ def wants_stream(accept: str) -> bool:
     if {"application/json", "application/*", "*/*", ""} & set(kinds_asked):
         return False
     raise ApiProblem("not_acceptable")
+
+
+def _refuse_unknown(name: str, value: str, choices: Sequence[str]) -> None:
+    """A filter that matches nothing by its spelling would look like an empty list."""
+    if value and value not in choices:
+        near = difflib.get_close_matches(value, choices, n=3) or list(choices)
+        words = NO_CHOICE.format(value=shorten(value), choices=", ".join(choices))
+        raise ApiProblem("invalid_request", errors=[Problem(f"/{name}", words, near)])
 
 
 async def _until_end(job_id: str) -> None:

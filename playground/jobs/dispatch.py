@@ -19,9 +19,8 @@ from django.db import close_old_connections, transaction
 from django.db.models import Count, Max, Q
 from django.utils import timezone
 
-from compute.core.errors import REASONS
 from playground import redis
-from playground.jobs import health, queries, service, states
+from playground.jobs import health, outcomes, queries, service, states
 from playground.jobs.models import Attempt, Job
 
 log = logging.getLogger(__name__)
@@ -152,12 +151,14 @@ def _reap(job: Job) -> None:
         moved = mine.update(state=states.CANCELED, ended_at=now, **free)
     elif job.retried:
         states.check(job.state, states.FAILED)
-        words = REASONS["worker_lost"]
+        checkpoint = queries.newest_checkpoint(job.pk)
+        lost = outcomes.failure("worker_lost")
+        lost = outcomes.with_kept(lost, checkpoint.name if checkpoint else None)
         moved = mine.update(
-            state=states.FAILED,
-            reason="worker_lost",
-            message=words.en,
-            message_zh=words.zh,
+            state=lost.state,
+            reason=lost.reason,
+            message=lost.message,
+            message_zh=lost.message_zh,
             ended_at=now,
             **free,
         )

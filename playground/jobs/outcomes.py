@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from compute.core.errors import REASONS
-from compute.core.texts import Text
+from compute.core.texts import Text, joined
 from playground.jobs import states
 
 CANCELED = Text("You canceled the job.", "你取消了任务。")
@@ -26,6 +26,8 @@ OVER_MEMORY = Text(
 OVER_TIME = Text(
     "The job ran past its limit of {limit} seconds.", "任务超过了 {limit} 秒的时间上限。"
 )
+
+KEPT = Text("What it saved last is kept: {checkpoint}.", "它最后保存的检查点还在：{checkpoint}。")
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,15 @@ def failure(reason: str, words: Text | None = None) -> Outcome:
     """A failed end with `reason`, in its usual words or better ones."""
     words = words or REASONS[reason]
     return Outcome(states.FAILED, reason, words.en, words.zh)
+
+
+def with_kept(outcome: Outcome, checkpoint: str | None) -> Outcome:
+    """`outcome` with the name of the newest checkpoint in its words, if there is one."""
+    if checkpoint is None:
+        return outcome
+    kept = KEPT.format(checkpoint=checkpoint)
+    words = joined([Text(outcome.message, outcome.message_zh), kept])
+    return replace(outcome, message=words.en, message_zh=words.zh)
 
 
 def from_runner(data: dict[str, Any]) -> Outcome:

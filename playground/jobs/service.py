@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db import transaction
@@ -13,17 +13,30 @@ from django.utils import timezone
 
 from compute.core import kinds
 from compute.core.errors import InvalidParams, Problem
-from compute.core.texts import Text
+from compute.core.texts import Text, shorten
 from playground import redis
 from playground.jobs import artifacts, controls, queries, spool, states, stream
 from playground.jobs.ids import is_job_id, new_job_id
-from playground.jobs.models import Artifact, Job
+from playground.jobs.models import Job
 from playground.jobs.outcomes import Outcome
 
 log = logging.getLogger(__name__)
 NUDGE = "nudge"  # a list: the dispatcher blocks on it and wakes at once
 
 ABORTED = Text("You canceled it before it started.", "你在它开始之前取消了它。")
+NO_ID = Text(
+    '"{value}" is not the id of a run. Give the 20 characters of one, of the kind {allowed}.',
+    "“{value}”不是运行的编号。请填一次 {allowed} 的编号（20 个字符）。",
+)
+NO_RUN = Text('You have no run "{value}".', "你没有编号为“{value}”的运行。")
+WRONG_KIND = Text(
+    '"{value}" is a run of {kind}; this takes one of {allowed}.',
+    "“{value}”是 {kind} 的运行；这里要用 {allowed} 的运行。",
+)
+NO_FILES_YET = Text("That run has not made any files yet.", "那次运行还没有产生任何文件。")
+NEVER_ANY_FILES = Text(
+    "That run ended without making any files.", "那次运行没有产生任何文件就结束了。"
+)
 
 
 class NotAllowed(Exception):
@@ -41,8 +54,9 @@ class NotEnded(Exception):
 def submit(*, owner_id: int, kind: str, params: Mapping[str, Any]) -> Job:
     """Validates and queues a job. Raises UnknownKind or InvalidParams; queues nothing then."""
     declared = kinds.get(kind)
-    checked = kinds.validate(kind, dict(params)).model_dump(mode="json")
-    _check_refs(owner_id=owner_id, refs=declared.refs, params=checked)
+    valid = kinds.validate(kind, dict(params))
+    checked = valid.model_dump(mode="json")
+    _check_refs(owner_id=owner_id, kind=declared, params=valid)
     job_id = new_job_id()
     job = Job.objects.create(
         id=job_id,
@@ -198,23 +212,40 @@ def announce_requeue(job: Job, before: int) -> None:
         log.warning("job %s: the stream learns of the new attempt later: %s", job.pk, error)
 
 
-def _check_refs(*, owner_id: int, refs: tuple[str, ...], params: Mapping[str, Any]) -> None:
-    """A param that names another job must name one of the owner's that has made files. What
-    isn't in the form of a job's id is the name of something built in, and the kind's business."""
-    problems = []
-    for name in refs:
-        value = params.get(name)
-        if not is_job_id(value):
+def _check_refs(*, owner_id: int, kind: kinds.Kind, params: kinds.Params) -> None:
+    """A param that names another job must name one of the owner's, of a fitting kind, that has
+    made files; then the kind looks into them. An empty param names nothing. Raises
+    InvalidParams."""
+    sources, problems = {}, []
+    for name, allowed in kind.refs.items():
+        value = getattr(params, name)
+        if not value:
             continue
-        if not Job.objects.filter(pk=value, owner_id=owner_id).exists():
-            text = Text("You have no run with this id.", "你没有这个编号的运行。")
-        elif not Artifact.objects.filter(job_id=value).exists():
-            text = Text("That run has not made any files yet.", "那次运行还没有产生任何文件。")
+        found = _source(owner_id, value, allowed)
+        if isinstance(found, Text):
+            problems.append(Problem(f"/{name}", found))
         else:
-            continue
-        problems.append(Problem(f"/{name}", text))
+            sources[name] = found
+    if not problems and kind.check and set(sources) == set(kind.refs):
+        problems = kind.check(params, sources)
     if problems:
         raise InvalidParams(problems)
+
+
+def _source(owner_id: int, value: object, allowed: Sequence[str]) -> kinds.Source | Text:
+    """The job of that id with its files, or what is wrong with it as a reference."""
+    if not is_job_id(value):
+        return NO_ID.format(value=shorten(str(value)), allowed=" / ".join(allowed))
+    job = Job.objects.filter(pk=value, owner_id=owner_id).first()
+    if job is None:
+        return NO_RUN.format(value=value)
+    if job.kind not in allowed:
+        return WRONG_KIND.format(value=value, kind=job.kind, allowed=" / ".join(allowed))
+    made = queries.artifacts(job.pk)
+    if not made:
+        return NEVER_ANY_FILES if job.ended else NO_FILES_YET
+    files = {row.name: artifacts.path(job.pk, row.attempt, row.name) for row in made}
+    return kinds.Source(files, job.ended)
 
 
 def _seed(params: Mapping[str, Any], job_id: str) -> int:

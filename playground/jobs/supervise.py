@@ -150,6 +150,8 @@ class Supervision:
     def _finish(self, outcome: Outcome) -> None:
         """Row first, then the `end` event; the dispatcher adds an `end` that we fail to."""
         if outcome.state == states.FAILED and not self.said_end:
+            self._flush()  # registers the files that the runner still told of
+            outcome = self._with_kept(outcome)
             self._say("error", outcome.error_data())
         self._insist(self._flush)
         self._insist(lambda: self.lease.finish(outcome, self.progress))
@@ -163,6 +165,13 @@ class Supervision:
         except redis.RedisError:
             return
         self._insist(self.lease.log_closed)
+
+    def _with_kept(self, outcome: Outcome) -> Outcome:
+        try:
+            checkpoint = queries.newest_checkpoint(self.job.pk)
+        except DatabaseError:  # the words can do without
+            return outcome
+        return outcomes.with_kept(outcome, checkpoint.name if checkpoint else None)
 
     # -- events out --------------------------------------------------------------------------
 

@@ -6,8 +6,10 @@ to no lab. The first heading is the title; files are sorted by name. Raw HTML is
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,12 +22,17 @@ from playground import labs
 
 GENERAL = "playground"
 _LABS = Path(labs.__file__).parent
+_SENTENCE_END = re.compile(r"(?<=[.?!]) (?=\S)|(?<=[。？！])")
+_CJK_BREAK = re.compile(
+    r"(?<=[\u3000-\u9fff\uff00-\uffef]) (?=[\u3000-\u9fff])"
+)  # a line break, no word
 _FOLDERS = {GENERAL: Path(__file__).parent / "docs"}
 
 
 class Link(NamedTuple):
     title: str
     url: str
+    lead: str  # the page's first sentence
 
 
 class Room(NamedTuple):
@@ -44,7 +51,13 @@ def rooms(language: str) -> list[Room]:
     titles: dict[str, str | Promise] = {GENERAL: _("The playground")}
     titles |= {lab.slug: lab.title for lab in labs.all()}
     found = [
-        Room(title, [Link(_title(file), _url(slug, name)) for name, file in _files(slug, language)])
+        Room(
+            title,
+            [
+                Link(_title(file), _url(slug, name), _lead(file, file.stat().st_mtime_ns))
+                for name, file in _files(slug, language)
+            ],
+        )
         for slug, title in titles.items()
     ]
     return [room for room in found if room.pages]
@@ -75,6 +88,18 @@ def _url(room: str, name: str) -> str:
 def _title(file: Path) -> str:
     with file.open(encoding="utf-8") as lines:
         return next(lines, "").lstrip("# ").strip()
+
+
+@lru_cache(maxsize=256)
+def _lead(file: Path, _changed_ns: int) -> str:
+    """The first sentence of the first paragraph, as plain text. "" for a page without one."""
+    tokens = MarkdownIt("commonmark", {"html": False}).parse(file.read_text(encoding="utf-8"))
+    inline = next((after for at, after in pairwise(tokens) if at.type == "paragraph_open"), None)
+    if inline is None:
+        return ""
+    parts = (" " if one.type == "softbreak" else one.content for one in inline.children or [])
+    text = _CJK_BREAK.sub("", "".join(parts))
+    return _SENTENCE_END.split(text, maxsplit=1)[0]
 
 
 @lru_cache(maxsize=256)

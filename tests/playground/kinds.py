@@ -122,7 +122,7 @@ register(
         run=f"{RUNS}:ref",
         title=words("Ref", "引用"),
         summary=words("Reads another job's file.", "读取另一任务的文件。"),
-        refs=("model",),
+        refs={"model": ("pipe.train",)},
         deadline_s=20,
     )
 )

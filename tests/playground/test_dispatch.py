@@ -15,7 +15,7 @@ from playground import redis
 from playground.accounts.models import User
 from playground.jobs import attempts, controls, dispatch, ids, service, spool, states, stream
 from playground.jobs.dispatch import Waiting, fair
-from playground.jobs.models import Attempt, Job
+from playground.jobs.models import Artifact, Attempt, Job
 from playground.jobs.outcomes import Outcome
 from tests.stack import RedisServer
 
@@ -145,10 +145,24 @@ def test_a_second_loss_fails_it(pipe: RedisServer, owner: User) -> None:
     dispatch.reap()
     job.refresh_from_db()
     assert (job.state, job.reason, job.log_closed) == ("failed", "worker_lost", True)
+    assert job.message == "The process that ran the job ended unexpectedly."
     assert job.message
     assert job.message_zh
     assert spool.read(job.pk, ids.START, 9)[-1].type == "end"
     assert cast("int", redis.shared().ttl(stream.key(job.pk))) > 0
+
+
+def test_a_second_loss_names_the_checkpoint_that_is_kept(pipe: RedisServer, owner: User) -> None:
+    job = lost(owner, attempt=2, retried=True)
+    for attempt, step in ((1, 10), (1, 20), (2, 30)):
+        name = f"checkpoints/step-{step:06d}.safetensors"
+        Artifact.objects.create(job=job, attempt=attempt, name=name, type="x/y", size=1)
+    dispatch.reap()
+    job.refresh_from_db()
+    newest = "checkpoints/step-000030.safetensors"
+    assert job.message.endswith(f"What it saved last is kept: {newest}.")
+    assert job.message_zh.endswith(f"它最后保存的检查点还在：{newest}。")
+    assert spool.read(job.pk, ids.START, 9)[-1].line.count(newest) == 2
 
 
 def test_a_lost_job_that_was_to_be_cancelled_is_cancelled(pipe: RedisServer, owner: User) -> None:

@@ -47,6 +47,19 @@ def test_a_bad_value_stops_the_start_with_a_sentence(name: str, value: str, word
     assert words in done.stderr.splitlines()[-1]
 
 
+@pytest.mark.parametrize("command", ["up", "dispatch", "check"])
+def test_the_start_prints_that_sentence_and_nothing_else(command: str) -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "manage.py"), command],
+        env={**os.environ, "PORT": "abc"},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stderr == "PORT is 'abc'; set it to a whole number from 1 to 65535.\n"
+    assert (done.returncode, done.stdout) == (1, "")
+
+
 def test_mysql_url(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("D", "mysql://u%40x:p%2F@db:3307/play?unix_socket=/run/m.sock")
     found = env.database("D", tmp_path / "x")

@@ -136,9 +136,28 @@ def test_forwarded_requests(name: str) -> None:
     ],
 )
 def test_writes_that_are_not_json(method: str, kind: Any) -> None:
-    given = {} if kind is None else {"content_type": kind}
+    given = {"content_length": "2"} if kind is None else {"content_type": kind}
     assert check(method, **given) == "not_json"
     assert check(method, content_type="application/json; charset=utf-8") is None
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+def test_only_a_delete_without_a_body_needs_no_type(method: str) -> None:
+    allowed = None if method == "DELETE" else "not_json"
+    assert check(method) == allowed
+    assert check(method, content_length="0") == allowed
+    assert check(method, content_length="1") == "not_json"
+    assert check(method, content_length=["0", "1"]) == "not_json"
+    assert check(method, transfer_encoding="chunked") == "not_json"
+
+
+def test_a_delete_of_another_site_is_refused() -> None:
+    assert check("DELETE", origin="http://evil.example") == "foreign_origin"
+    assert check("DELETE", origin="null") == "foreign_origin"
+    assert check("DELETE", sec_fetch_site="cross-site") == "foreign_origin"
+    assert check("DELETE", sec_fetch_site="same-site") == "foreign_origin"
+    assert check("OPTIONS", origin="http://evil.example") == "foreign_origin"  # its preflight
+    assert check("DELETE", origin="http://127.0.0.1:8000", sec_fetch_site="same-origin") is None
 
 
 # -- the token ---------------------------------------------------------------------------------

@@ -254,6 +254,24 @@ def test_a_worker_killed_twice_fails_the_job(client: Client) -> None:
     assert events[-1]["type"] == "end"
 
 
+def test_a_killed_runner_says_which_checkpoint_is_kept(client: Client) -> None:
+    job_id = train(client)
+    client.until(job_id, "running")
+    while len([e for e in client.events(job_id) if e["type"] == "artifact"]) < 2:
+        time.sleep(0.05)
+    os.kill(runner_pid(client, job_id), signal.SIGKILL)
+    job = client.until(job_id, "failed")
+    assert job["reason"] == "worker_lost"
+    events = client.events(job_id)
+    in_order(events)
+    newest = [e for e in events if e["type"] == "artifact"][-1]["data"]["name"]
+    assert job["message"].endswith(f"(SIGKILL). What it saved last is kept: {newest}.")
+    error = next(e for e in events if e["type"] == "error")
+    assert error["data"]["message"] == events[-1]["data"]["message"] == job["message"]
+    chinese = client.get(f"/api/v1/jobs/{job_id}", Accept_Language="zh-CN").json["message"]
+    assert f"它最后保存的检查点还在：{newest}。" in chinese
+
+
 def test_a_stalled_worker_finds_its_job_gone(client: Client) -> None:
     """SIGSTOP past the lease, then SIGCONT: the old attempt must not write one more thing."""
     job_id = train(client)

@@ -97,6 +97,7 @@ export function duration(seconds) {
 export function ago(then, now = Date.now() / 1000) {
   const at = typeof then === "string" ? Date.parse(then) / 1000 : number(then);
   const s = Math.max(0, Math.round(now - at));
+  if (s < 5) return t("just now");
   if (s < 60) return tn("{n} second ago", "{n} seconds ago", s);
   if (s < 3600) return tn("{n} minute ago", "{n} minutes ago", Math.floor(s / 60));
   if (s < 86_400) return tn("{n} hour ago", "{n} hours ago", Math.floor(s / 3600));

@@ -78,6 +78,12 @@ export class ChartData {
     return column.xs[i] === step ? column.ys[i] : null;
   }
 
+  /** The highest finite value of some series; −∞ without any. */
+  highest(series) {
+    const columns = series.map(({ key }) => this.columns.get(key).ys);
+    return columns.flat().reduce((most, y) => (Number.isFinite(y) && y > most ? y : most), -Infinity);
+  }
+
   csv() {
     const keys = [...this.columns.keys()];
     const rows = this.steps().map((step) =>
@@ -98,6 +104,15 @@ export class ChartData {
     });
     return found;
   }
+}
+
+/** One mark a step, up to a step: all that happened there in one line. */
+export function marksUpTo(marks, last) {
+  const at = new Map();
+  for (const { step, label } of marks) {
+    if (step <= last) at.set(step, [...(at.get(step) ?? []), label]);
+  }
+  return [...at].map(([step, labels]) => ({ step, label: labels.join(", ") }));
 }
 
 /** At most about `2 × buckets` points that look the same at that width; gaps stay as null. */

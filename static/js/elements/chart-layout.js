@@ -1,7 +1,7 @@
 /** How <live-chart> looks in Plotly's terms: panels, axes, marks, colours of the present theme. */
 import { alpha, colour, rem } from "core/theme";
 
-const LARGE_REM = 15;
+const LARGE_REM = 10;
 const SMALL_REM = 8;
 const TITLE_REM = 1.75;
 const GAP_REM = 2.25;
@@ -81,7 +81,7 @@ export function buildLayout({ panels, width, references, marks, gaps, xTitle, ra
   for (const place of at.values()) addPanel(layout, place, { size, xTitle, range });
   for (const reference of references) addReference(layout, at.get(reference.panel), reference, size);
   for (const gap of gaps) addGap(layout, at.get(gap.panel), gap, size);
-  for (const mark of marks) addMark(layout, at, mark, size);
+  for (const mark of rowsOfLabels(marks, { at, width, size, end: range[1] })) addMark(layout, at, mark, size);
   return { layout, at };
 }
 
@@ -188,8 +188,23 @@ function addGap(layout, place, { from, to, label }, size) {
   });
 }
 
+/** Marks with the row of their label: a label that would cover another stands under it. */
+function rowsOfLabels(marks, { at, width, size, end }) {
+  const [first] = at.values();
+  if (!first) return [];
+  const scale = (width * (first.x[1] - first.x[0])) / end;
+  const edges = []; // where each row's last label ends, in pixels
+  return [...marks].sort((a, b) => a.step - b.step).map((mark) => {
+    const left = mark.step * scale;
+    const free = edges.findIndex((edge) => edge <= left);
+    const row = free < 0 ? edges.length : free;
+    edges[row] = left + (0.5 * mark.label.length + 0.5) * size;
+    return { ...mark, row };
+  });
+}
+
 /** A moment of the run (a new attempt, a changed learning rate) through every panel. */
-function addMark(layout, at, { step, label }, size) {
+function addMark(layout, at, { step, label, row }, size) {
   let first = true;
   for (const { n } of at.values()) {
     layout.shapes.push({
@@ -212,6 +227,7 @@ function addMark(layout, at, { step, label }, size) {
         xanchor: "left",
         yanchor: "top",
         xshift: 0.25 * size,
+        yshift: -row * size,
         showarrow: false,
         font: { color: colour("--index-key"), size: 0.75 * size },
       });

@@ -6,15 +6,16 @@
  *   label   what the chart shows, for screen readers
  *   name    beginning of the downloaded file's name
  * Properties
- *   panels      [{key, label, size: "large" | "small", scale: "linear" | "log", zero}]
+ *   panels      [{key, label, size: "large" | "small", scale: "linear" | "log", zero, ceiling}];
+ *               a value above `ceiling` makes the panel logarithmic, and its label says so
  *   series      [{key, label, panel, role: "--value", unit, mode: "line" | "points", dash}]
  *   references  [{panel, value, label}]: dotted lines, such as the loss of guessing
  *   cursor      step at which a line stands and the readout reads; null follows the last step
- *   total       steps of the whole run: the x axis then ends there from the start
+ *   total       steps of the whole run: the x axis ends there until the run has ended
  * Methods
  *   add(step, values)   values by series key; tagged numbers and NaN make a gap
- *   event(ev)           metric, resumed, control and state events of a run
- *   mark(step, label)   a dashed line through all panels
+ *   event(ev)           metric, resumed, control, state and end events of a run
+ *   mark(step, label, what)   a dashed line through all panels; one of a sort (`what`) a step
  *   rewind(step)        forgets everything after a step
  *   reset()             forgets everything
  *   preload()           fetches Plotly ahead of the first number
@@ -27,7 +28,7 @@ import { count, full, number, short, sig } from "core/format";
 import { t } from "core/i18n";
 import { icon } from "core/icons";
 import { onTheme } from "core/theme";
-import { ChartData, thin } from "elements/chart-data";
+import { ChartData, marksUpTo, thin } from "elements/chart-data";
 import { buildLayout, buildTrace } from "elements/chart-layout";
 
 const LEAST_PAUSE_MS = 350;
@@ -47,7 +48,7 @@ export class LiveChart extends HTMLElement {
   #panels = [];
   #series = [];
   #references = [];
-  #marks = [];
+  #marks = new Map();
   #data = new ChartData([]);
   #cursor = null;
   #hover = null;
@@ -59,6 +60,7 @@ export class LiveChart extends HTMLElement {
   #cost = 0;
   #last = 0;
   #seen = false;
+  #over = false;
   #tableAt = 0;
   #stop = [];
 
@@ -133,14 +135,15 @@ export class LiveChart extends HTMLElement {
   event({ type, data }) {
     if (type === "metric") this.add(number(data.step), data);
     else if (type === "resumed") this.rewind(data.from_step);
-    else if (type === "control" && data.action === "set") this.mark(data.step, settings(data.values));
+    else if (type === "control" && data.action === "set") this.mark(data.step, settings(data.values), "set");
+    else if (type === "end") this.#finish();
     else if (type === "state" && data.state === "running" && data.attempt > 1) {
-      this.mark(Math.max(0, this.lastStep), t("attempt {attempt}", { attempt: data.attempt }));
+      this.mark(Math.max(0, this.lastStep), t("attempt {attempt}", { attempt: data.attempt }), "attempt");
     }
   }
 
-  mark(step, label) {
-    this.#marks.push({ step, label });
+  mark(step, label, what = label) {
+    this.#marks.set(`${step} ${what}`, { step, label });
     this.#schedule();
   }
 
@@ -151,7 +154,8 @@ export class LiveChart extends HTMLElement {
 
   reset() {
     this.#data = new ChartData(this.#series.map((one) => one.key));
-    this.#marks = [];
+    this.#marks.clear();
+    this.#over = false;
     this.#cursor = null;
     this.#total = null;
     this.#schedule();
@@ -231,7 +235,8 @@ export class LiveChart extends HTMLElement {
     if (!this.#nodes) return;
     this.#nodes.empty.hidden = this.#data.length > 0;
     if (this.#timer || !this.isConnected) return;
-    const pause = Math.max(LEAST_PAUSE_MS, this.#cost * SHARE_OF_TIME);
+    // Once the run has ended there is nothing to spare the processor for.
+    const pause = this.#over ? this.#cost : Math.max(LEAST_PAUSE_MS, this.#cost * SHARE_OF_TIME);
     const wait = Math.max(0, this.#last + pause - performance.now());
     this.#timer = setTimeout(() => {
       requestAnimationFrame(() => {
@@ -239,6 +244,14 @@ export class LiveChart extends HTMLElement {
         if (this.#seen && !document.hidden) this.#draw();
       });
     }, wait);
+  }
+
+  /** The log is complete: what waits for its turn is drawn now. */
+  #finish() {
+    this.#over = true;
+    clearTimeout(this.#timer);
+    this.#timer = 0;
+    this.#schedule();
   }
 
   async #draw() {
@@ -252,23 +265,23 @@ export class LiveChart extends HTMLElement {
     const { traces, layout } = this.#figure(width);
     const options = { displayModeBar: false, responsive: false, doubleClick: false };
     await library.react(this.#nodes.figure, traces, layout, options);
+    this.#last = performance.now();
+    this.#cost = this.#drawn ? this.#last - before : 0; // the first one also builds the figure
     if (!this.#drawn) this.#listen();
     this.#drawn = true;
     this.#placeCursor();
-    this.#last = performance.now();
-    this.#cost = this.#last - before;
   }
 
   #figure(width) {
     const last = this.#data.lastStep;
     const { layout, at } = buildLayout({
-      panels: this.#panels,
+      panels: this.#panels.map((panel) => this.#scaled(panel)),
       width,
       references: this.#references,
-      marks: this.#marks.filter((mark) => mark.step <= Math.max(last, 0)),
+      marks: marksUpTo(this.#marks.values(), Math.max(last, 0)),
       gaps: this.#gaps(),
       xTitle: t("step"),
-      range: [0, Math.max(this.#total ?? 0, last, 1)],
+      range: [0, this.#until()],
     });
     this.#places = at;
     const traces = this.#series.map((one) => {
@@ -277,6 +290,18 @@ export class LiveChart extends HTMLElement {
       return buildTrace(one, thin(this.#data.columns.get(one.key), buckets), place);
     });
     return { traces, layout };
+  }
+
+  /** Where the x axis ends: at the run's length while it goes on, then at the last step it did. */
+  #until() {
+    return Math.max(this.#over ? 0 : (this.#total ?? 0), this.#data.lastStep, 1);
+  }
+
+  /** A panel that would hide all else under one huge value becomes logarithmic. */
+  #scaled(panel) {
+    const mine = this.#series.filter((one) => one.panel === panel.key);
+    if (!panel.ceiling || this.#data.highest(mine) <= panel.ceiling) return panel;
+    return { ...panel, scale: "log", label: t("{label}, log scale", { label: panel.label }) };
   }
 
   #gaps() {
@@ -305,8 +330,7 @@ export class LiveChart extends HTMLElement {
     if (!this.#drawn) return;
     const { cursors, figure } = this.#nodes;
     const height = figure.clientHeight;
-    const [from, to] = [0, Math.max(this.#total ?? 0, this.#data.lastStep, 1)];
-    const share = this.#cursor === null ? null : (this.#cursor - from) / (to - from);
+    const share = this.#cursor === null ? null : this.#cursor / this.#until();
     clear(
       cursors,
       share === null || share < 0 || share > 1

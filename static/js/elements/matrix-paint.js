@@ -1,14 +1,17 @@
 /**
  * Geometry and drawing of a matrix on canvas. No DOM beyond the contexts it gets, so that the
- * layout can be reasoned about by itself: `layout` decides sizes, `paintCells`, `paintLabels` and
- * `paintMarks` draw, `cellAt` and `cellBox` translate between pixels and cells.
+ * layout can be reasoned about by itself: `layout` decides sizes, `paintCells` and `paintMarks` draw,
+ * `cellAt` and `cellBox` translate between pixels and cells. Labels: matrix-labels.js.
  */
 
 import { CELL, css } from "core/scales";
 import { ROLES } from "core/theme";
 
 const GAP_FROM = 7; // px a cell: smaller cells are drawn without gaps, through ImageData
-const LABEL = 12; // px, the smallest type on the page
+export const LABEL = 12; // px, the smallest type on the page
+export const ZIG_X = 10; // px from one line of alternating labels to the other
+export const ZIG_Y = 13;
+export const TIGHT = 7; // px a column: single glyphs still stand in one line, the wide ones condensed
 const RISE = Math.SQRT1_2; // column labels lean by 45°
 
 /**
@@ -21,30 +24,44 @@ export function layout(ctx, m, { width, height, zoom = 1, maxCell = 26, minCell 
   const widest = (labels) => Math.max(0, ...labels.map((text) => ctx.measureText(text).width));
   const rowWidth = Math.min(widest(m.rowLabels), 84);
   const colWidth = Math.min(widest(m.colLabels), 84);
-  const left = m.rowLabels.length ? Math.ceil(rowWidth) + 10 : 2;
   const counted = m.colLabels.length > 0 && m.colLabels.every((text) => /^\d{1,4}$/.test(text));
   const short = colWidth <= 14 || counted; // numbers stay upright and are thinned to round steps
-  const top = !m.colLabels.length ? 2 : short ? LABEL + 8 : Math.ceil(colWidth * RISE) + 14;
-  const right = m.colLabels.length && !short ? Math.ceil(colWidth * RISE * 0.7) : 2;
-  const roomX = Math.max(40, width - left - right);
-  const roomY = Math.max(40, height - top - 2);
-  let cellW = Math.min(roomX / m.cols, maxCell);
-  let cellH = Math.min(roomY / m.rows, maxCell);
-  if (square) cellW = cellH = Math.max(minCell, Math.min(cellW, cellH));
-  cellW = Math.max(minCell, cellW) * zoom;
-  cellH = Math.max(minCell, cellH) * zoom;
-  // Whole pixels look crisp and keep gaps even, as long as they do not cost the fit.
-  if (cellW >= GAP_FROM) cellW = Math.floor(cellW);
-  if (cellH >= GAP_FROM) cellH = Math.floor(cellH);
+  const fit = ({ zigRow, zigCol }) => {
+    const left = m.rowLabels.length ? Math.ceil(rowWidth) + 10 + (zigRow ? ZIG_X : 0) : 2;
+    const top = !m.colLabels.length ? 2 : short ? LABEL + 8 + (zigCol ? ZIG_Y : 0) : Math.ceil(colWidth * RISE) + 14;
+    const right = !m.colLabels.length ? 2 : short ? (counted ? 7 : 2) : Math.ceil(colWidth * RISE * 0.7);
+    const roomX = Math.max(40, width - left - right);
+    const roomY = Math.max(40, height - top - 2);
+    let cellW = Math.min(roomX / m.cols, maxCell);
+    let cellH = Math.min(roomY / m.rows, maxCell);
+    if (square) cellW = cellH = Math.max(minCell, Math.min(cellW, cellH));
+    cellW = Math.max(minCell, cellW) * zoom;
+    cellH = Math.max(minCell, cellH) * zoom;
+    // Squares of whole pixels are even; other cells fill the width, and `cellBox` rounds their edges.
+    if (square && cellW >= GAP_FROM) cellW = cellH = Math.floor(cellW);
+    return { left, top, right, roomX, roomY, cellW, cellH };
+  };
+  const plain = fit({});
+  // Single glyphs that would touch stand alternately in two lines, so that every token is named.
+  const glyphs = rowWidth <= 14;
+  const zigRow = glyphs && plain.cellH < LABEL - 1 && plain.cellH >= (LABEL - 1) / 2;
+  const { cellW: across } = fit({ zigRow });
+  const zigCol = short && !counted && across < TIGHT && across >= TIGHT / 2;
+  const { left, top, right, roomX, roomY, cellW, cellH } = fit({ zigRow, zigCol });
   const contentW = cellW * m.cols;
   const contentH = cellH * m.rows;
   return {
-    left, top, right, cellW, cellH, contentW, contentH, short,
+    left, top, right, cellW, cellH, contentW, contentH, short, counted, zigRow, zigCol,
     viewW: Math.min(contentW, roomX),
     viewH: Math.min(contentH, roomY),
-    rowStep: Math.max(1, Math.ceil((LABEL + 1) / cellH)),
-    colStep: counted ? roundStep(colWidth + 6, cellW) : Math.max(1, Math.ceil((short ? LABEL - 1 : LABEL + 3) / cellW)),
+    rowStep: zigRow ? 1 : thinned(glyphs ? LABEL - 1 : LABEL + 1, cellH),
+    colStep: counted ? roundStep(colWidth + 6, cellW) : zigCol ? 1 : thinned(short ? TIGHT : LABEL + 3, cellW),
   };
+}
+
+/** 1 where every label has `room` px; else as many cells as leave space for a dot between two labels. */
+function thinned(room, size) {
+  return size >= room ? 1 : Math.ceil(Math.max(room, LABEL + 3) / size);
 }
 
 /** The smallest of 1, 2, 5, 10, 20, 50 … columns that leaves `room` px for each label. */
@@ -56,7 +73,7 @@ function roundStep(room, cellW) {
 
 let fonts = null;
 
-function font(bold) {
+export function font(bold) {
   if (!fonts) {
     const family = getComputedStyle(document.body).fontFamily;
     const rem = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
@@ -73,17 +90,21 @@ export function cellAt(L, scroll, x, y, m) {
   return row < m.rows && col < m.cols && row >= 0 && col >= 0 ? { row, col } : null;
 }
 
-function cellBox(L, scroll, row, col) {
-  return {
-    x: L.left + col * L.cellW - scroll.x,
-    y: L.top + row * L.cellH - scroll.y,
-    w: L.cellW,
-    h: L.cellH,
-  };
+export function cellBox(L, scroll, row, col) {
+  const [x, w] = edges(col, L.cellW);
+  const [y, h] = edges(row, L.cellH);
+  return { x: L.left + x - scroll.x, y: L.top + y - scroll.y, w, h };
+}
+
+/** Start and size of the `i`-th cell; with gaps, both edges on whole pixels. */
+function edges(i, size) {
+  if (size < GAP_FROM) return [i * size, size];
+  const from = Math.round(i * size);
+  return [from, Math.round((i + 1) * size) - from];
 }
 
 /** Rows and columns that are at least partly in view. */
-function visible(L, scroll, m) {
+export function visible(L, scroll, m) {
   return {
     r0: Math.max(0, Math.floor(scroll.y / L.cellH)),
     r1: Math.min(m.rows, Math.ceil((scroll.y + L.viewH) / L.cellH)),
@@ -209,7 +230,8 @@ function paintSpecial(ctx, m, L, theme, scroll, reveal, v) {
       if (code !== CELL.value) {
         const box = cellBox(L, scroll, row, col);
         ctx.fillStyle = pattern(code);
-        ctx.fillRect(box.x, box.y, L.cellW * (end - col), L.cellH);
+        const last = cellBox(L, scroll, row, end - 1);
+        ctx.fillRect(box.x, box.y, last.x + last.w - box.x, box.h);
       }
       col = end;
     }
@@ -232,69 +254,6 @@ function paintGroups(ctx, m, L, theme, scroll) {
     ctx.lineTo(x, L.top + L.viewH);
   }
   ctx.stroke();
-}
-
-/** Row and column labels; the marked ones bold, in their role's colour, and never thinned away. */
-export function paintLabels(ctx, m, L, theme, scroll, marks) {
-  const v = visible(L, scroll, m);
-  ctx.textBaseline = "middle";
-  const lit = { row: new Map(), col: new Map() };
-  for (const mark of marks) {
-    if (mark.row !== undefined) lit.row.set(mark.row, theme.roles[mark.rowRole ?? mark.role] ?? theme.ink);
-    if (mark.col !== undefined) lit.col.set(mark.col, theme.roles[mark.colRole ?? mark.role] ?? theme.ink);
-  }
-  ctx.save();
-  ctx.beginPath();
-  ctx.rect(0, L.top - 4, L.left, L.viewH + 8);
-  ctx.clip();
-  ctx.textAlign = "right";
-  for (const row of labelled(v.r0, v.r1, L.rowStep, lit.row)) {
-    if (!m.rowLabels[row]) continue;
-    const box = cellBox(L, scroll, row, 0);
-    ctx.font = font(lit.row.has(row));
-    ctx.fillStyle = lit.row.get(row) ?? theme.ink2;
-    ctx.fillText(fit(ctx, m.rowLabels[row], L.left - 8), L.left - 7, box.y + L.cellH / 2 + 0.5);
-  }
-  ctx.restore();
-  paintColumns(ctx, m, L, theme, scroll, v, lit.col);
-}
-
-function paintColumns(ctx, m, L, theme, scroll, v, lit) {
-  for (const col of labelled(v.c0, v.c1, L.colStep, lit)) {
-    if (!m.colLabels[col]) continue;
-    const x = L.left + (col + 0.5) * L.cellW - scroll.x;
-    if (x < L.left || x > L.left + L.viewW) continue;
-    ctx.save();
-    ctx.font = font(lit.has(col));
-    ctx.fillStyle = lit.get(col) ?? theme.ink2;
-    ctx.translate(x, L.top - 6);
-    if (L.short) {
-      ctx.textAlign = "center";
-      ctx.fillText(m.colLabels[col], 0, -5);
-    } else {
-      ctx.rotate(-Math.PI / 4);
-      ctx.textAlign = "left";
-      ctx.fillText(fit(ctx, m.colLabels[col], 84), 0, 0);
-    }
-    ctx.restore();
-  }
-}
-
-/** Every `step`-th index, plus the lit ones; neighbours of a lit one make room for it. */
-function labelled(from, to, step, lit) {
-  const out = [];
-  for (let i = from; i < to; i += 1) {
-    if (lit.has(i)) out.push(i);
-    else if (i % step === 0 && ![...lit.keys()].some((j) => Math.abs(i - j) < step)) out.push(i);
-  }
-  return out;
-}
-
-function fit(ctx, text, room) {
-  if (ctx.measureText(text).width <= room) return text;
-  const letters = [...text];
-  while (letters.length > 1 && ctx.measureText(`${letters.join("")}…`).width > room) letters.pop();
-  return `${letters.join("")}…`;
 }
 
 /** Outlines: whole rows, whole columns, single cells. */

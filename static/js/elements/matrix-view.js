@@ -23,6 +23,7 @@ import { short } from "core/format";
 import { t } from "core/i18n";
 import { CELL, classify, domain, isDiverging, levels, ramp } from "core/scales";
 import { onTheme } from "core/theme";
+import { paintLabels } from "elements/matrix-labels";
 import * as paint from "elements/matrix-paint";
 import { fillTable, legend } from "elements/matrix-text";
 
@@ -225,7 +226,7 @@ export class MatrixView extends HTMLElement {
     const roles = { rowRole: data.rowRole ?? "query", colRole: data.colRole ?? "key" };
     if (cell) marks.push({ ...cell, ...roles, role: "accent", locked: cell === this.#selected });
     else if (this.stage.matches(":focus-visible")) marks.push({ ...this.#cursor, role: "accent", cell: true });
-    paint.paintLabels(ctx, data, L, this.#theme, this.#scroll(), marks);
+    paintLabels(ctx, data, L, this.#theme, this.#scroll(), marks);
     paint.paintMarks(ctx, data, L, this.#theme, this.#scroll(), marks);
   }
 

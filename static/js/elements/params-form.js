@@ -12,6 +12,7 @@
  *   presets     [{id, title, summary, values}]; the first is chosen unless values were set
  *   values      get: every param, typed; set: merged over the defaults
  *   visible     {field: (values) => boolean}, for fields that make sense only with others
+ *   check       (values) => [{pointer, detail, nearest?}]: rules across fields, asked on each change
  *   note        a string or node under the main button, for live estimates
  *   busy        true while a submission is under way
  * Methods
@@ -39,6 +40,7 @@ export class ParamsForm extends HTMLElement {
   #fieldsByName = new Map();
   #pending = null;
   #visible = {};
+  #check = () => [];
   #note = "";
   #busy = false;
   #sent = {};
@@ -90,6 +92,10 @@ export class ParamsForm extends HTMLElement {
     this.#applyVisibility();
   }
 
+  set check(check) {
+    this.#check = check;
+  }
+
   set note(note) {
     this.#note = note;
     const place = this.querySelector(".params-note");
@@ -119,7 +125,10 @@ export class ParamsForm extends HTMLElement {
       clear(place, general.map((text) => h("p", {}, text)));
       place.hidden = false;
     }
-    this.querySelector("[aria-invalid=true]")?.focus();
+    const invalid = this.querySelector("[aria-invalid=true]");
+    invalid?.focus({ preventScroll: true });
+    // The whole row: what is wrong and the values that would do stand under the control.
+    (invalid?.closest(".field") ?? place)?.scrollIntoView({ block: "center" });
   }
 
   clearProblems() {
@@ -266,7 +275,10 @@ export class ParamsForm extends HTMLElement {
 
   #fill(values, preset, { silent = false } = {}) {
     const all = { ...this.#defaults(), ...values };
-    for (const [name, field] of this.#fieldsByName) field.value = all[name];
+    for (const [name, field] of this.#fieldsByName) {
+      field.value = all[name];
+      field.touched = false;
+    }
     this.#pending = null;
     this.#sent = this.values;
     this.#preset = preset;
@@ -279,12 +291,28 @@ export class ParamsForm extends HTMLElement {
   }
 
   #changed(field) {
-    field.clearProblem();
-    const found = field.complaint;
-    if (found) field.showProblem(found);
+    field.touched = true;
+    this.#judge();
     this.#after();
     emit(this, "params-change", { values: this.values, name: field.about.name });
     if (this.hasAttribute("live")) this.#sendLive();
+  }
+
+  /** What is wrong as far as the page can tell: touched fields alone, then rules across fields. */
+  #judge() {
+    this.clearProblems();
+    const found = [];
+    for (const field of this.#fieldsByName.values()) {
+      const complaint = field.touched ? field.complaint : null;
+      if (complaint) found.push([field, complaint]);
+    }
+    if (!found.length) {
+      for (const one of this.#check(this.values)) {
+        const field = this.#fieldsByName.get(one.pointer.slice(1));
+        if (field && !field.hidden) found.push([field, one]);
+      }
+    }
+    for (const [field, one] of found) field.showProblem(one);
   }
 
   #after() {
@@ -332,7 +360,6 @@ export class ParamsForm extends HTMLElement {
   /** One value answers every field that complained with the same sentence. */
   #take(field, value, text) {
     field.value = value;
-    for (const other of this.#fieldsByName.values()) if (other.says(text)) other.clearProblem();
     this.#changed(field);
     field.control.focusable.focus();
   }

@@ -1,10 +1,13 @@
 /**
  * <step-player>: plays named steps; every lab's bottom bar.
  *
- *   player.steps = [{id, name, title?}]      // the track; `name` is short, `title` is the full sentence
+ *   player.steps = [{id, name, title?, group?}] // the track; `name` is short, `title` is the full sentence
  *   player.current = "softmax"               // without playing anything
  *   player.animate = async ({step, previous, speed, signal}) => {…}   // optional: enters a step
  *   player.follow = true                     // scrub variant: stay at the newest step
+ *
+ * Neighbours of one `group` stand together under its name. When not all names fit, only the current
+ * group shows its own; the others keep a tick for each step.
  *
  * Attributes: `variant="scrub"` draws a plain slider for many steps; `label` names the track;
  * `dwell` is how long (ms at speed 1) a played step stays for reading; `play-word` is what the main
@@ -71,7 +74,10 @@ export class StepPlayer extends HTMLElement {
     this.names = h("ol", { class: "player-names" });
     const named = this.getAttribute("variant") !== "scrub";
     this.track.append(...(named ? [this.line, this.names] : [this.slider]));
-    this.resizer = new ResizeObserver(() => this.#place());
+    this.resizer = new ResizeObserver(() => {
+      this.#fold();
+      this.#place();
+    });
     this.resizer.observe(this.track);
     this.append(bar, this.track, this.#speedControl());
     this.#render();
@@ -224,13 +230,29 @@ export class StepPlayer extends HTMLElement {
   // ------------------------------------------------------------ drawing
 
   #drawNames() {
-    this.names.replaceChildren(
-      ...this.#steps.map((step, index) =>
-        h("li", null, h("button", {
-          type: "button", class: "player-name", title: step.title ?? step.name, onclick: () => this.go(index),
-        }, step.name)),
-      ),
-    );
+    this.items = this.#steps.map((step, index) =>
+      h("li", { class: "player-item" }, h("button", {
+        type: "button", class: "player-name", title: step.title ?? step.name, onclick: () => this.go(index),
+      }, h("span", null, step.name))));
+    this.groups = [];
+    this.#steps.forEach(({ group = null }, index) => {
+      if (!index || group !== this.groups.at(-1).name) this.groups.push({ name: group, items: [] });
+      this.groups.at(-1).items.push(this.items[index]);
+    });
+    for (const one of this.groups) {
+      one.node = h("li", { class: "player-group" }, h("ol", { class: "player-steps", "aria-label": one.name }, one.items),
+        one.name ? h("span", { class: "player-group-name", "aria-hidden": "true" }, one.name) : null);
+    }
+    this.names.replaceChildren(...this.groups.map((one) => one.node));
+    this.#fold();
+  }
+
+  /** All names where they fit, else the current group's; the others shrink to ticks. */
+  #fold() {
+    if (!this.groups) return;
+    this.names.classList.remove("folded");
+    const folded = this.groups.length > 1 && this.names.scrollWidth > this.track.clientWidth;
+    this.names.classList.toggle("folded", folded);
   }
 
   #render() {
@@ -251,7 +273,8 @@ export class StepPlayer extends HTMLElement {
       clear(this.buttons.play, icon(this.#playing ? "pause" : "play"), h("span", null, word));
       this.buttons.play.title = word;
     }
-    [...this.names.children].forEach((item, index) => {
+    for (const one of this.groups ?? []) one.node.classList.toggle("open", one.items.includes(this.items[this.#index]));
+    this.items?.forEach((item, index) => {
       const button = item.firstElementChild;
       if (index === this.#index) button.setAttribute("aria-current", "step");
       else button.removeAttribute("aria-current");
@@ -261,7 +284,7 @@ export class StepPlayer extends HTMLElement {
 
   /** The thumb stands over the current name, and that name in the middle when not all fit. */
   #place() {
-    const item = this.names.children[this.#index];
+    const item = this.items?.[this.#index];
     const [fill, thumb] = this.line.children;
     thumb.hidden = !item;
     if (!item) return;
@@ -276,7 +299,7 @@ export class StepPlayer extends HTMLElement {
   /** Dragging along the line picks the name beneath. */
   #drag(event) {
     const pickAt = ({ clientX }) => {
-      const at = [...this.names.children].findIndex((item) => clientX < item.getBoundingClientRect().right);
+      const at = this.items.findIndex((item) => clientX < item.getBoundingClientRect().right);
       const index = at < 0 ? this.#steps.length - 1 : at;
       if (index !== this.#index) this.go(index);
     };

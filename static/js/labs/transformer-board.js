@@ -7,6 +7,7 @@ import { clear, h } from "core/dom";
 import { t } from "core/i18n";
 import { tween } from "core/motion";
 import { isDiverging } from "core/scales";
+import { rem } from "core/theme";
 import "elements/matrix-view";
 import { AXES, figure } from "labs/transformer-figures";
 import { causal } from "labs/transformer-heads";
@@ -15,6 +16,11 @@ const SLIDE_MS = 320;
 const SLOW_MS = 600;
 const FAST_MS = 450;
 const SLOW_CELLS = 12;
+
+const STACKED = ["stack", "columns", "heads"]; // the result stands below its inputs
+const INPUT_FRAME = 96; // px of an input's card around its matrix, and of the arrow below
+const RESULT_FRAME = { stack: 112, heads: 112, columns: 156 }; // of a result's: title, legend (narrow: in lines), table
+const clamp = (value, low, high) => Math.max(low, Math.min(high, value));
 
 export class Board {
   /** `onHover(cell)` and `onSelect(cell)` get full cell names or null. */
@@ -26,7 +32,8 @@ export class Board {
   async show(trace, step, { head, scale, covered = false }) {
     const spec = figure(step, trace);
     const turn = (this.turn = Symbol("turn"));
-    const load = (side) => (one) => this.#load(trace, one, { head, scale, side, count: spec.before.length + spec.after.length, layout: spec.layout });
+    const tall = this.#heights(spec);
+    const load = (side) => (one) => this.#load(trace, one, { head, scale, side, tall: tall[side], stacked: STACKED.includes(spec.layout) });
     const views = await Promise.all([...spec.before.map(load("before")), ...spec.after.map(load("after"))]);
     if (turn !== this.turn) return false;
     const old = new Map(this.views.map((view) => [view.key, view.element.getBoundingClientRect()]));
@@ -43,23 +50,39 @@ export class Board {
     return true;
   }
 
-  async #load(trace, one, { head, scale, side, count, layout }) {
+  /**
+   * How high (rem px) the matrices may be for the result to be seen without scrolling, inputs above
+   * it. Where the page scrolls as a whole, `play` brings the result into view instead.
+   */
+  #heights({ before, layout }) {
+    if (layout === "side") return { before: 420, after: 420 };
+    const place = this.host.closest(".lab-centre");
+    const unit = rem() / 16;
+    if (!place || getComputedStyle(place).overflowY === "visible") return { before: 130, after: 320 };
+    const top = this.host.getBoundingClientRect().top - place.getBoundingClientRect().top + place.scrollTop;
+    const room = (place.clientHeight - top) / unit - RESULT_FRAME[layout];
+    if (!before.length) return { before: 0, after: clamp(room, 200, 420) };
+    const free = room - INPUT_FRAME;
+    const input = clamp(0.38 * free, 90, 220);
+    return { before: input, after: clamp(free - input, 150, 420) };
+  }
+
+  async #load(trace, one, { head, scale, side, tall, stacked }) {
     const own = one.head ?? (one.heads ? head : null);
     const key = `${one.tensor}/${own}`;
     const matrix = await trace.matrix(one.tensor, own);
     const [rows, cols] = [AXES[one.rows], AXES[one.cols]];
-    const tall = { stack: count > 2 ? 140 : 220, side: 420, columns: 330, heads: 220 }[layout];
     const data = {
       ...matrix,
       title: one.title, ramp: one.ramp, groups: one.groups, square: one.square, maxCell: one.maxCell,
-      maxHeight: one.maxHeight ?? Math.max(tall, Math.min(420, matrix.rows * 4 + 30)),
+      maxHeight: tall, minCell: stacked && side === "before" ? 2 : 3,
       codes: one.heads && one.cols === "key" ? futureCodes(matrix, one.tensor) : null, masked: t("masked: the future"),
       rowLabels: rows.labels(trace, matrix.rows), colLabels: cols.labels(trace, matrix.cols),
       rowTitle: rows.title(), colTitle: cols.title(), rowRole: one.rowRole ?? rows.role, colRole: cols.role,
       scale: fitting(scale, one.ramp, matrix.cols),
       legend: one.quiet ? "axes" : undefined,
     };
-    const quiet = one.quiet || (layout === "stack" && side === "before" && count > 2);
+    const quiet = one.quiet || (stacked && side === "before"); // an input was the result of an earlier stage
     return { key, side, one, quiet, head: own, data, element: this.pool.get(key) ?? this.#element(one.tensor, own) };
   }
 
@@ -157,12 +180,20 @@ export class Board {
     this.views.filter((view) => view.side === "before").forEach((view, i) => { view.element.marks = links[i] ?? []; });
   }
 
+  /** Scrolls the result into view once it has its size: the frame that draws it, and one more. */
+  #bringResult() {
+    const { stage } = this.main().element;
+    const bring = () => stage.isConnected && stage.scrollIntoView({ block: "nearest", behavior: "smooth" });
+    requestAnimationFrame(() => requestAnimationFrame(bring));
+  }
+
   async #slide(speed, signal) {
     const moves = this.views.filter((view) => this.old?.has(view.key)).map((view) => {
       const [from, to] = [this.old.get(view.key), view.element.getBoundingClientRect()];
       const shift = `translate(${from.x - to.x}px, ${from.y - to.y}px) scale(${to.width ? from.width / to.width : 1})`;
       return view.element.animate([{ transform: shift, transformOrigin: "0 0" }, { transform: "none", transformOrigin: "0 0" }], { duration: SLIDE_MS / speed, easing: "cubic-bezier(0.2, 0, 0, 1)" });
     });
+    this.#bringResult();
     const stop = () => moves.forEach((move) => move.finish());
     if (signal.aborted) stop();
     else signal.addEventListener("abort", stop, { once: true });

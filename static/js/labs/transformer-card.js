@@ -1,13 +1,14 @@
 /** The card of a run: what was trained, how far it is, how good it got, how fast. */
 
 import { clear, h } from "core/dom";
-import { ago, compact, count, number, sig } from "core/format";
+import { ago, compact, count, number } from "core/format";
 import { pick, t } from "core/i18n";
+import { lossText } from "labs/transformer-words";
 
 /** "English news, 4 × 4 heads" */
 export function runName(params, texts) {
   const text = texts.find((one) => one.name === params.data);
-  const title = text ? pick(text.title) : t("Own text");
+  const title = text ? pick(text.title) : params.data === "text" ? t("Own text") : params.data ?? t("Unknown text");
   return t("{text}, {layers} × {heads} heads", { text: title, layers: params.layers, heads: params.heads });
 }
 
@@ -32,7 +33,7 @@ export function runCard(host, run, texts) {
       job.ended_at ? t("trained {when}", { when: ago(job.ended_at) }) : t("step {done} of {steps}", { done: count(done), steps: count(steps) }),
     ].filter(Boolean).join(" · ")),
     h("dl", { class: "run-facts" },
-      fact(t("loss"), loss === null ? "–" : sig(loss, 3), loss === null ? null : String(loss)),
-      fact(t("held out"), held === null ? "–" : sig(held, 3)),
+      fact(t("loss"), loss === null ? "–" : lossText(loss), loss === null ? null : String(loss)),
+      fact(t("held out"), held === null ? "–" : lossText(held), held === null ? null : String(held)),
       fact(t("tokens/s"), speed === null || Number.isNaN(speed) ? "–" : count(Math.round(speed)))));
 }

@@ -93,3 +93,17 @@ export function diagram(host, values, vocabulary) {
     svg("svg", { viewBox: `0 0 590 ${y + 6}`, class: "diagram", role: "img", "aria-label": t("{layers} layers, {heads} heads, {total} parameters", { layers: values.layers, heads: values.heads, total: count(total) }) }, head, art),
     h("p", { class: "diagram-total" }, h("strong", { class: "number", "data-testid": "parameters" }, count(total)), " ", t("parameters")));
 }
+
+/** What the form's own check says: heads share d_model's columns evenly. With the nearest that do. */
+export function headProblems({ d_model: d, heads }, { d_model: width, heads: count }) {
+  if (!(Number.isInteger(d) && Number.isInteger(heads) && heads > 0) || d % heads === 0) return [];
+  const detail = t("{heads} heads can't share {d_model} columns evenly.", { heads, d_model: d });
+  const inside = (list, { minimum, maximum }) => list.filter((n) => n >= minimum && n <= maximum);
+  const divisors = Array.from({ length: count.maximum }, (_, i) => i + 1).filter((n) => d % n === 0);
+  const near = [divisors.findLast((n) => n < heads), divisors.find((n) => n > heads)];
+  const below = Math.floor(d / heads) * heads;
+  return [
+    { pointer: "/d_model", detail, nearest: inside([below, below + heads], width) },
+    { pointer: "/heads", detail, nearest: inside(near, count) },
+  ];
+}

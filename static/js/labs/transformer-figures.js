@@ -33,6 +33,16 @@ export const NAMES = {
   sample: () => t("Draw"),
 };
 
+/** The parts of the model that the stages belong to, as the track of the player names them. */
+const GROUPS = [
+  [() => t("Embedding"), ["embed.token", "embed.position", "embed.sum"]],
+  [() => t("Attention"), ["norm1", "qkv", "scores", "scale", "mask", "softmax", "weighted", "concat", "project", "residual1"]],
+  [() => t("Feed-forward"), ["norm2", "ffn.up", "ffn.act", "ffn.down", "residual2"]],
+  [() => t("Output"), ["final_norm", "logits", "probabilities", "temperature", "filter", "sample"]],
+];
+
+export const groupOf = (stage) => GROUPS.find(([, stages]) => stages.includes(stage))?.[0]();
+
 const wide = { square: false, maxCell: 22, ramp: "diverging" };
 const flat = (tensor, title, more = {}) => ({ tensor, title, rows: "token", cols: "feature", ...wide, ...more });
 const square = (tensor, title, ramp = "diverging") => ({ tensor, title, rows: "query", cols: "key", ramp, heads: true });
@@ -98,7 +108,7 @@ const FIGURES = {
     const x = step.attrs.x;
     const [q, k, v] = step.outputs;
     return {
-      before: [flat(x, t("what goes in"), { maxHeight: 190 })],
+      before: [flat(x, t("what goes in"))],
       after: [
         slim(q, t("queries: what it looks for"), "query", "query"),
         slim(k, t("keys: what it offers"), "key", "key"),
@@ -142,7 +152,7 @@ const FIGURES = {
   }),
   concat: (step, trace) => ({
     before: Array.from({ length: trace.config.heads }, (_, head) => ({
-      ...slim(step.attrs.x, t("head {n}", { n: head + 1 }), "query", "query"), head, quiet: true, maxHeight: 200, cols: "headFeature",
+      ...slim(step.attrs.x, t("head {n}", { n: head + 1 }), "query", "query"), head, quiet: true, cols: "headFeature",
     })),
     after: [{ ...flat(step.outputs[0], t("all heads side by side")), groups: numbers(trace.config.heads).map((n) => n * trace.dk).slice(1) }],
     op: t("side by side"),

@@ -8,6 +8,10 @@ import { state } from "core/view-state";
 import "elements/matrix-view";
 import { causal, HeadGrid } from "labs/transformer-heads";
 
+/** An address may name a place that this model hasn't. */
+const within = (index, size) => Math.max(0, Math.min(index, size - 1));
+const inside = (index, size) => index !== null && index >= 0 && index < size;
+
 export class Maps {
   constructor({ grid, large, why }) {
     this.why = why;
@@ -44,8 +48,8 @@ export class Maps {
     const n = maps.tokens;
     const size = n * n;
     const at = (layer, head) => maps.data.subarray((layer * maps.heads + head) * size, (layer * maps.heads + head + 1) * size);
-    const layer = Math.min(state.int("layer", 0), maps.layers - 1);
-    const head = Math.min(state.int("head", 0), maps.heads - 1);
+    const layer = within(state.int("layer", 0), maps.layers);
+    const head = within(state.int("head", 0), maps.heads);
     this.grid.show({ layers: maps.layers, heads: maps.heads, tokens: n, at });
     this.grid.choose(layer, head);
     const labels = (this.probe ?? []).slice(0, n).map(glyphs);
@@ -58,7 +62,7 @@ export class Maps {
       rowTitle: t("query (looks)"), colTitle: t("key (is looked at)"),
     };
     const [row, col] = [state.int("row"), state.int("col")];
-    this.view.selected = row !== null && col !== null ? { row, col } : null;
+    this.view.selected = inside(row, n) && inside(col, n) ? { row, col } : null;
     this.#words();
   }
 

@@ -4,9 +4,18 @@
  */
 
 import { number } from "core/format";
-import { messageOf } from "core/i18n";
-import { artifactUrl, ended, follow } from "core/jobs";
+import { messageOf, t } from "core/i18n";
+import { artifactUrl, ended, follow, getJob, Problem } from "core/jobs";
 import { open } from "core/safetensors";
+
+export const KIND = "transformer.train";
+
+/** The job of an id out of the address. Throws Problem when there is none, or it trains nothing. */
+export async function trainingRun(id) {
+  const job = await getJob(id);
+  if (job.kind !== KIND) throw new Problem({ detail: t("The address names a job of another kind, not a training run.") });
+  return job;
+}
 
 export class Run {
   /** `onEvent(event)` gets each event once, `onChange()` is called at most once a frame. */
@@ -14,6 +23,7 @@ export class Run {
     this.id = job.id;
     this.job = job;
     this.setup = null;
+    this.first = null; // the first metric: what the untrained model costs
     this.last = null; // the newest metric
     this.valLoss = null;
     this.snapshots = [];
@@ -53,6 +63,7 @@ export class Run {
   #take(event) {
     const { type, data } = event;
     if (type === "metric") {
+      this.first ??= data;
       this.last = data;
       if (data.val_loss !== undefined) this.valLoss = number(data.val_loss);
     } else if (type === "frame") this.#frame(data);

@@ -10,7 +10,7 @@ import { artifactUrl, finished, getJob, submit } from "core/jobs";
 import { state } from "core/view-state";
 import "elements/step-player";
 import { Board, scaleNames } from "labs/transformer-board";
-import { figure, NAMES } from "labs/transformer-figures";
+import { figure, groupOf, NAMES } from "labs/transformer-figures";
 import { HeadGrid } from "labs/transformer-heads";
 import { NextToken } from "labs/transformer-next";
 import { sentence } from "labs/transformer-sentences";
@@ -72,6 +72,12 @@ export class StepView {
     return steps.find((step) => step.stage === state.get("step")) ?? steps.find((step) => step.stage === FIRST_STAGE) ?? steps[0];
   }
 
+  /** The colour scale, as the address names it. */
+  get scaleName() {
+    const wanted = state.get("scale");
+    return Object.hasOwn(scaleNames(), wanted ?? "") ? wanted : "row";
+  }
+
   /** The locked cell, as the address names it. */
   get locked() {
     const [row, col] = [state.int("row"), state.int("col")];
@@ -103,6 +109,14 @@ export class StepView {
     } catch (error) {
       this.#empty(t("This model can't be opened"), error.message);
     }
+  }
+
+  /** The address names a run that can't be stepped through. */
+  refuse(title, text) {
+    this.run = null;
+    this.active = true;
+    clear(this.notice);
+    this.#empty(title, text);
   }
 
   async #model(run) {
@@ -179,7 +193,7 @@ export class StepView {
 
   #track() {
     this.bar.steps = this.trace.stepsOf(this.layer).map((step) => ({
-      id: step.stage, name: NAMES[step.stage]?.() ?? step.stage, title: pick(step.title),
+      id: step.stage, name: NAMES[step.stage]?.() ?? step.stage, title: pick(step.title), group: groupOf(step.stage),
     }));
     this.bar.current = this.step.stage;
   }
@@ -199,7 +213,7 @@ export class StepView {
 
   async render({ covered = false } = {}) {
     const { trace, step } = this;
-    const scale = state.get("scale") ?? "row";
+    const scale = this.scaleName;
     this.scale.value = scale;
     this.tools.hidden = false;
     this.drawn = `${trace.id}/${step.name}/${this.head}/${scale}`;
@@ -233,7 +247,7 @@ export class StepView {
 
   #changed() {
     if (!this.active || !this.trace) return;
-    const scale = state.get("scale") ?? "row";
+    const scale = this.scaleName;
     const key = `${this.trace.id}/${this.step.name}/${this.head}/${scale}`;
     if (this.bar.current !== this.step.stage) this.bar.current = this.step.stage;
     if (key === this.drawn) this.focus();

@@ -4,23 +4,26 @@
  */
 
 import { clear, h } from "core/dom";
-import { number, short, sig } from "core/format";
-import { pick, t } from "core/i18n";
-import { control, ended, getJob, listJobs, submit } from "core/jobs";
+import { count, number, sig } from "core/format";
+import { t, tn } from "core/i18n";
+import { control, ended, listJobs, submit } from "core/jobs";
 import { rem } from "core/theme";
 import { state } from "core/view-state";
 import "elements/job-status";
 import "elements/live-chart";
 import "elements/params-form";
 import "elements/step-player";
-import "elements/token-strip";
-import { diagram, parameterCount } from "labs/transformer-diagram";
+import { headProblems, parameterCount } from "labs/transformer-diagram";
+import { LiveSettings } from "labs/transformer-live";
 import { Maps } from "labs/transformer-maps";
-import { Run } from "labs/transformer-run";
+import { plan } from "labs/transformer-plan";
+import { KIND, Run, trainingRun } from "labs/transformer-run";
 import { runCard, runName } from "labs/transformer-card";
 import * as words from "labs/transformer-words";
 
-const KIND = "transformer.train";
+const CEILING = 3; // times the loss of guessing: a curve that goes higher needs a log scale
+
+const LOSS_PANEL = () => ({ key: "loss", label: t("loss (nats a token)"), size: "large" });
 
 /** One column, as the style sheet stacks it. */
 const narrow = () => innerWidth < 48 * rem();
@@ -40,21 +43,17 @@ export class TrainView {
   #left() {
     this.card = h("div", { class: "card run-card", hidden: true });
     this.status = h("job-status", { "until-end": true }); // then headline and banner say how it ended
-    this.live = h("params-form", { kind: KIND, live: true, "aria-label": t("Change while it runs") });
-    this.liveBox = h("div", { class: "stack", hidden: true }, h("h3", null, t("While it runs")), this.live);
+    this.live = new LiveSettings({ kind: KIND, onSet: (values) => this.#control("set", values) });
     this.form = h("params-form", { kind: KIND, main: "data layers heads d_model steps lr" });
     this.form.presets = this.data.presets;
+    this.form.check = (values) => headProblems(values, this.form.schema.params.properties);
     this.form.visible = { text: (values) => values.data === "text" };
     this.formBox = h("details", { class: "new-run", open: true }, h("summary", { class: "overline" }, t("New run")), this.form);
     this.history = h("details", { class: "earlier-runs", open: !narrow(), hidden: true });
-    this.left.append(this.card, this.status, this.liveBox, this.formBox, this.history);
+    this.left.append(this.card, this.status, this.live.node, this.formBox, this.history);
     this.form.addEventListener("params-ready", () => this.#preview());
-    this.form.addEventListener("params-change", () => {
-      this.form.clearProblems();
-      this.#preview();
-    });
+    this.form.addEventListener("params-change", () => this.#preview());
     this.form.addEventListener("params-submit", () => this.play());
-    this.live.addEventListener("params-live", (event) => this.#control("set", event.detail.values));
   }
 
   #centre() {
@@ -62,7 +61,7 @@ export class TrainView {
     this.line = h("p", { class: "lead", "data-testid": "train-sentence" });
     this.banner = h("div", { class: "train-banner", hidden: true });
     this.chart = h("live-chart", { label: t("Loss by step"), name: "loss" });
-    this.chart.panels = [{ key: "loss", label: t("loss (nats a token)"), size: "large" }];
+    this.chart.panels = [LOSS_PANEL()];
     this.chart.series = [
       { key: "loss", label: t("training"), panel: "loss", role: "--accent" },
       { key: "val_loss", label: t("held out"), panel: "loss", role: "--key", mode: "points" },
@@ -128,19 +127,38 @@ export class TrainView {
 
   async #openId(id) {
     try {
-      this.#adopt(await getJob(id));
+      const job = await trainingRun(id);
+      if (state.get("run") === id) this.#adopt(job);
     } catch (problem) {
-      state.set({ run: null });
-      this.#say(t("This run can't be opened"), problem.message);
+      if (state.get("run") === id) this.#refuse(problem);
     }
   }
 
-  #adopt(job) {
+  /** The address stays as it is, for it may be a typing error; nothing of another run is shown. */
+  #refuse(problem) {
+    this.#leave();
+    this.run = null;
+    this.bar.steps = [];
+    this.refusal = { title: t("This run can't be opened"), text: problem.message };
+    this.status.job = null;
+    this.#fold();
+    this.#update();
+    this.#history();
+  }
+
+  #leave() {
     this.run?.close();
     for (const chart of this.charts) chart.reset();
     this.maps.reset();
     clear(this.samples);
     this.drawn = null;
+  }
+
+  #adopt(job) {
+    this.#leave();
+    this.refusal = null;
+    this.live.open(job.params);
+    if (!/^\d+$/.test(state.get("at") ?? "0")) state.set({ at: null });
     this.status.job = job;
     this.status.controls = ["cancel"]; // pause, resume and step stand in the player
     this.bar.steps = [];
@@ -149,11 +167,12 @@ export class TrainView {
       onEvent: (event) => {
         for (const chart of this.charts) chart.event(event);
         this.status.event(event);
+        this.live.event(event);
         if (event.type === "frame" && event.data.name === "setup") this.#setup(event.data);
       },
       onChange: () => this.#update(),
       onStatus: (status) => { this.status.connection = status; },
-      onError: (problem) => this.#say(t("This run can't be opened"), problem.message),
+      onError: (problem) => this.#refuse(problem),
     });
     this.#fold();
     this.#update();
@@ -166,6 +185,7 @@ export class TrainView {
 
   #setup(setup) {
     for (const chart of this.charts) chart.total = setup.steps;
+    this.chart.panels = [{ ...LOSS_PANEL(), ceiling: CEILING * setup.uniform_loss }];
     this.chart.references = [{ panel: "loss", value: setup.uniform_loss, label: t("guessing: ln {v}", { v: setup.vocab_size }) }];
     this.maps.probe = setup.probe;
   }
@@ -221,7 +241,7 @@ export class TrainView {
     try {
       await control(this.run.id, action, values);
     } catch (problem) {
-      if (action === "set") this.live.showProblems(problem);
+      if (action === "set") this.live.form.showProblems(problem);
       else this.#say(t("That was refused"), problem.message);
     }
   }
@@ -234,7 +254,7 @@ export class TrainView {
     const busy = Boolean(run && !run.ended);
     if (busy !== this.busy) this.#fold();
     this.busy = busy;
-    this.liveBox.hidden = !(run && ["running", "paused"].includes(run.state));
+    this.live.node.hidden = !(run && ["running", "paused"].includes(run.state));
     this.chartBox.hidden = this.gaugesBox.hidden = this.samplesBox.hidden = !run;
     this.modelBox.hidden = Boolean(run?.snapshots.length);
     this.mapsBox.hidden = !run?.snapshots.length;
@@ -263,7 +283,9 @@ export class TrainView {
   #intro() {
     const { values } = this.form;
     const text = this.data.texts.find((one) => one.name === values.data);
-    this.#say(t("A Transformer that knows nothing yet"), text ? words.plan(values, text) : "");
+    if (this.refusal) this.#say(this.refusal.title, this.refusal.text);
+    else this.#say(t("A Transformer that knows nothing yet"), text ? words.plan(values, text) : "");
+    this.banner.hidden = true;
     this.card.hidden = true;
   }
 
@@ -273,22 +295,17 @@ export class TrainView {
     const text = this.data.texts.find((one) => one.name === values.data);
     const vocabulary = text ? text.vocabulary : new Set(values.text ?? "").size;
     const sound = Number.isFinite(values.layers * values.heads * values.d_model) && values.d_model % values.heads === 0;
+    const blank = values.data === "text" && values.text && !values.text.trim();
     if (sound) {
       const total = parameterCount(values, vocabulary);
-      this.form.note = t("{n} parameters · {steps} steps of {batch} × {block} tokens", { n: short(total, 3), steps: values.steps, batch: values.batch, block: values.block });
-      const art = h("div", { class: "model-art" });
-      diagram(art, values, vocabulary);
-      clear(this.modelBox, h("h2", null, t("The model you are about to train")), art, this.#probe(values, text), text ? reading(text) : null);
+      const size = { n: count(values.steps), parameters: count(total), batch: values.batch, block: values.block };
+      this.form.note = [
+        tn("{parameters} parameters · {n} step of {batch} × {block} tokens", "{parameters} parameters · {n} steps of {batch} × {block} tokens", values.steps, size),
+        blank ? h("p", null, t("The text is nothing but white space: there is nothing to learn from it.")) : null,
+      ];
+      plan(this.modelBox, values, text, vocabulary);
     }
     if (!this.run) this.#intro();
-  }
-
-  #probe(values, text) {
-    const probe = Array.from(values.probe || text?.probe || "").slice(0, values.block);
-    if (!probe.length) return null;
-    const strip = h("token-strip", { label: t("The sentence you watch it on"), static: true });
-    strip.tokens = probe;
-    return h("div", { class: "stack" }, h("h3", null, t("The sentence you watch it on, token by token")), strip);
   }
 
   #banner() {
@@ -312,6 +329,8 @@ export class TrainView {
     const label = { pending: t("Sending…"), queued: t("Waiting…"), starting: t("Starting…"), running: t("Pause"), paused: t("Resume"), idle: this.run ? t("Train again") : t("Play") }[now];
     if (this.playButton.textContent !== label) this.playButton.textContent = label;
     this.playButton.dataset.state = now;
+    // At the end the next thing to do is to step through: one primary button on the page.
+    this.playButton.classList.toggle("primary", !(now === "idle" && this.run?.state === "succeeded"));
     this.playButton.disabled = ["pending", "queued", "starting"].includes(now);
     this.stepButton.hidden = now !== "paused";
     this.bar.hidden = !this.run?.snapshots.length;
@@ -322,19 +341,31 @@ export class TrainView {
 
   #scrubbed() {
     const at = state.get("at");
-    if (at === null || !this.run) return;
-    if (this.bar.current !== at && this.bar.steps.some((one) => one.id === at)) {
-      this.bar.follow = false;
-      this.bar.current = at;
+    if (at === null) {
+      this.bar.follow = true;
+      return;
+    }
+    const best = this.#closest(Number(at));
+    if (best < 0) return;
+    const id = String(this.run.snapshots[best].step);
+    this.bar.follow = false;
+    if (this.bar.current !== id) {
+      this.bar.current = id;
       this.#drawMaps();
     }
+    if (this.run.end) state.set({ at: id }); // before the end, the very step may still come
+  }
+
+  /** The index of the snapshot next to a step; −1 without any. */
+  #closest(step) {
+    const list = this.run?.snapshots ?? [];
+    const far = list.map((one) => Math.abs(one.step - step));
+    return far.indexOf(Math.min(...far));
   }
 
   #nearest(step) {
-    const list = this.run?.snapshots ?? [];
-    let best = 0;
-    list.forEach((one, i) => { if (Math.abs(one.step - step) < Math.abs(list[best].step - step)) best = i; });
-    if (list.length) this.bar.go(best);
+    const best = this.#closest(step);
+    if (best >= 0) this.bar.go(best);
   }
 
   async #drawMaps() {
@@ -360,7 +391,7 @@ export class TrainView {
     if (key === this.drawn) return;
     this.drawn = key;
     clear(this.samples, [...samples].reverse().map((one) => h("li", { dataset: { step: one.step } },
-      h("span", { class: "caption number" }, t("step {n}", { n: one.step }), " · ", t("loss {x}", { x: short(one.loss, 3) }),
+      h("span", { class: "caption number" }, t("step {n}", { n: one.step }), " · ", t("loss {x}", { x: words.lossText(one.loss) }),
         setup && number(one.loss) > 0.8 * setup.uniform_loss ? [" · ", t("barely trained: guessing costs {x}", { x: sig(setup.uniform_loss, 3) })] : null),
       h("p", { class: "sample", dir: "auto" }, one.text))));
     this.#markSample(this.run.snapshots[this.bar.index]?.step ?? Infinity);
@@ -371,12 +402,4 @@ export class TrainView {
     const at = items.find((item) => Number(item.dataset.step) <= step);
     for (const item of items) item.classList.toggle("current", item === at);
   }
-}
-
-/** The beginning of a training text, with thanks to where it comes from. */
-function reading(text) {
-  return h("div", { class: "stack" },
-    h("h3", null, t("What it will read")),
-    h("blockquote", { class: "excerpt", dir: "auto" }, text.excerpt, "…"),
-    h("p", { class: "caption" }, pick(text.source), " ", text.licence));
 }

@@ -1,7 +1,12 @@
 /** The train view's headline and sentence: what is true of the run right now. */
 
-import { count, number, short, sig } from "core/format";
-import { pick, t } from "core/i18n";
+import { ago, compact, count, number, short, sig } from "core/format";
+import { pick, t, tn } from "core/i18n";
+
+const LEARNED = 0.9; // of the first loss: above it, the fall may be the noise of single batches
+
+/** A loss in three digits; a diverged one as large counts are: 1,560, 228k. */
+export const lossText = (loss) => (number(loss) >= 1000 ? compact(loss) : sig(loss, 3));
 
 /** Before any run: what is about to happen. */
 export function plan(values, text) {
@@ -20,15 +25,20 @@ export function running(run) {
     return { title: t("Starting"), text: t("The text is read and the weights are drawn at random.") };
   }
   const title = ENDINGS[state]?.(run) ?? (state === "paused"
-    ? t("Paused at step {step}: loss {loss}", { step: count(run.last.step), loss: sig(loss, 3) })
-    : t("Step {step}: loss {loss}", { step: count(run.last.step), loss: sig(loss, 3) }));
+    ? t("Paused at step {step}: loss {loss}", { step: count(run.last.step), loss: lossText(loss) })
+    : t("Step {step}: loss {loss}", { step: count(run.last.step), loss: lossText(loss) }));
   return { title, text: Number.isFinite(loss) && setup ? meaning(loss, setup) : "" };
 }
 
 const ENDINGS = {
   succeeded: (run) => {
-    const [from, to] = [number(run.setup?.uniform_loss), number(run.last?.loss ?? run.job.result?.loss)];
-    return from ? t("It learned: loss {from} → {to} in {steps} steps", { from: sig(from, 3), to: sig(to, 3), steps: count(run.last?.step ?? run.job.result?.steps) }) : t("It learned");
+    const [from, to] = [number(run.first?.loss), number(run.last?.loss ?? run.job.result?.loss)];
+    const steps = run.last?.step ?? run.job.result?.steps ?? 0;
+    const values = { from: lossText(from), to: lossText(to), n: count(steps) };
+    if (from === null) return t("Trained: loss {to}", values); // its events have expired
+    return to < LEARNED * from
+      ? tn("It learned: loss {from} → {to} in {n} step", "It learned: loss {from} → {to} in {n} steps", steps, values)
+      : tn("After {n} step: loss {from} → {to}", "After {n} steps: loss {from} → {to}", steps, values);
   },
   failed: (run) => (run.end?.reason ?? run.job.reason) === "diverged"
     ? t("It diverged at step {step}", { step: count(run.last?.step ?? 0) })
@@ -47,10 +57,16 @@ function meaning(loss, setup) {
   });
 }
 
-/** One line about an earlier run in a list. */
+/** What tells an earlier run from its neighbours in a list: length, outcome, age. */
 export function outcome(job) {
+  const steps = job.result?.steps ?? job.params.steps;
+  const length = Number.isFinite(steps) ? tn("{n} step", "{n} steps", steps, { n: count(steps) }) : null;
+  return [length, how(job), ago(job.ended_at ?? job.created_at)].filter(Boolean).join(" · ");
+}
+
+function how(job) {
   const loss = number(job.result?.loss);
-  if (job.state === "succeeded") return loss === null ? t("done") : t("loss {loss}", { loss: sig(loss, 3) });
+  if (job.state === "succeeded") return loss === null ? t("done") : t("loss {loss}", { loss: lossText(loss) });
   if (job.state === "failed") return job.reason === "diverged" ? t("diverged") : t("failed");
   return { queued: t("waiting"), starting: t("starting"), running: t("running"), paused: t("paused"), canceled: t("cancelled"), aborted: t("cancelled") }[job.state] ?? job.state;
 }

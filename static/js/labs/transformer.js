@@ -2,9 +2,10 @@
 
 import { h, pageData } from "core/dom";
 import { t } from "core/i18n";
-import { getJob, listJobs } from "core/jobs";
+import { listJobs } from "core/jobs";
 import { state } from "core/view-state";
 import { runCard } from "labs/transformer-card";
+import { trainingRun } from "labs/transformer-run";
 import { StepView } from "labs/transformer-step";
 import { TrainView } from "labs/transformer-train";
 
@@ -51,13 +52,14 @@ async function show() {
 async function openStep() {
   const wanted = state.get("run");
   const found = wanted
-    ? getJob(wanted)
+    ? trainingRun(wanted)
     : listJobs({ kind: "transformer.train", state: "succeeded", limit: 1 }).then(({ items }) => items[0] ?? null);
-  const run = await found.catch(() => null);
+  const { run = null, problem } = await found.then((job) => ({ run: job }), (error) => ({ problem: error }));
   stepCard.hidden = !run;
   stepCard.dataset.run = run?.id ?? "";
   if (run) card(train.run?.id === run.id ? train.run : { id: run.id, job: run, last: null, end: null, setup: null });
-  await step.open(run);
+  if (problem) step.refuse(t("This run can't be opened"), problem.message);
+  else await step.open(run);
 }
 
 tabs();

@@ -45,11 +45,11 @@ def test_d_model_that_heads_do_not_divide() -> None:
 def test_text_shorter_than_the_block() -> None:
     (problem,) = refused("transformer.train", data="text", text="x" * 64, block=64)
     assert problem.pointer == "/text"
-    assert "64 characters" in problem.text.en and "65" in problem.text.en
+    assert "length is 64" in problem.text.en and "at least 65 characters" in problem.text.en
     assert "65" in problem.text.zh
     assert validate("transformer.train", {"data": "text", "text": "x" * 65, "block": 64})
     (problem,) = refused("transformer.train", data="text")
-    assert "0 characters" in problem.text.en
+    assert "length is 0" in problem.text.en
 
 
 def test_a_probe_that_does_not_fit() -> None:

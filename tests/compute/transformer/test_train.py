@@ -15,7 +15,8 @@ from compute.core.execution import Outcome, Spec, execute
 from compute.text.chars import CharTokenizer
 from compute.transformer import checkpoint, schedule
 from compute.transformer.model import Transformer
-from compute.transformer.update import make_optimizer, windows
+from compute.transformer.train import Trainer
+from compute.transformer.update import loss_of, make_optimizer, windows
 from tests.compute.core.harness import RunnerProcess, is_type, of_type
 
 Small = dict[str, Any]
@@ -163,6 +164,10 @@ def test_a_learning_rate_of_ten_stops_itself(small: Small, tmp_path: Path) -> No
     last = of_type(made.events, "metric")[-1]["step"]
     assert last < 200 and f"step {last}" in caught.value.text.en
     assert f"第 {last} 步" in caught.value.text.zh
+    _, metadata = checkpoint.read(made.dir / checkpoint.MODEL)
+    assert metadata["step"] == last - 1  # run away, but finite to the end
+    assert f"model of step {last - 1}," in caught.value.text.en
+    assert f"第 {last - 1} 步的模型" in caught.value.text.zh
     kept = checkpoint.load(made.dir)
     assert all(p.isfinite().all() for p in kept.model.parameters())
     ids = torch.zeros(1, 4, dtype=torch.long)
@@ -184,9 +189,41 @@ def test_a_loss_that_is_not_finite_travels_as_a_tag(small: Small, tmp_path: Path
     assert end["reason"] == "diverged" and f"step {last['step']}:" in end["message"]
     assert last["loss"] in ({"$num": "NaN"}, {"$num": "Infinity"}) or "$num" in last["grad_norm"]
     kept, metadata = checkpoint.read(tmp_path / checkpoint.MODEL)
-    assert metadata["step"] < last["step"] and all(t.isfinite().all() for t in kept.values())
+    assert metadata["step"] == last["step"] - 2 and all(t.isfinite().all() for t in kept.values())
+    assert f"step {last['step'] - 2}," in end["message"]
     model = checkpoint.load(tmp_path).model
     assert model(torch.zeros(1, 4, dtype=torch.long)).isfinite().all()
+
+
+@pytest.mark.parametrize("wild", [{"lr": 10}, {"lr": 100, "clip": 0, "warmup": 0, "norm": "post"}])
+def test_what_is_kept_is_the_model_of_the_step_that_is_named(
+    small: Small, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wild: Small
+) -> None:
+    seen: dict[int, dict[str, torch.Tensor]] = {}
+
+    def after(self: Trainer, lr: float, norm: float) -> None:
+        seen[self.step] = {n: t.clone() for n, t in self.model.state_dict().items()}
+        say(self, lr, norm)
+
+    say = Trainer.after
+    monkeypatch.setattr(Trainer, "after", after)
+    outcome, _ = start(tmp_path, {**small, **wild, "steps": 500})
+    assert isinstance(outcome.raised, Diverged)
+    kept, metadata = checkpoint.read(tmp_path / checkpoint.MODEL)
+    there = seen[metadata["step"]]
+    assert kept.keys() == there.keys() and all(torch.equal(kept[n], there[n]) for n in kept)
+
+
+def test_a_run_that_breaks_at_once_keeps_the_untrained_model(
+    small: Small, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(model: Transformer, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return loss_of(model, x, y) * math.nan
+
+    monkeypatch.setattr("compute.transformer.train.loss_of", broken)
+    start(tmp_path, small)
+    kept, metadata = checkpoint.read(tmp_path / checkpoint.MODEL)
+    assert metadata["step"] == 0 and all(t.isfinite().all() for t in kept.values())
 
 
 def test_controls_through_the_real_runner(small: Small, tmp_path: Path) -> None:

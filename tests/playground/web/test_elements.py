@@ -316,6 +316,21 @@ def test_the_same_numbers_are_a_table_and_a_file(chart: Page) -> None:
     assert lines[11] == "10,3.8,0.003" and lines[43] == "42,NaN,0.003"
 
 
+def test_a_steps_last_value_is_its_mark_and_near_labels_stand_apart(chart: Page) -> None:
+    chart.evaluate(
+        """() => { const chart = document.getElementById("chart");
+          for (const [step, lr] of [[60, 0.002], [60, 0.004], [61, 0.005]]) {
+            chart.event({ type: "control", data: { action: "set", step, values: { lr } } });
+          }
+          chart.event({ type: "end", data: { state: "succeeded" } }); }"""
+    )
+    labels = chart.locator("#chart .annotation-text", has_text="lr 0.")
+    expect(labels).to_have_text(["lr 0.004", "lr 0.005"])
+    first, second = (label.bounding_box() for label in labels.all())
+    assert first is not None and second is not None
+    assert first["y"] + first["height"] <= second["y"] + 3
+
+
 def test_a_resumed_run_walks_its_steps_again(chart: Page) -> None:
     chart.evaluate(
         """() => document.getElementById("chart").event(
