@@ -55,6 +55,10 @@ ERRORS = {
 }
 
 
+class Gone(Exception):
+    """The client has left while something was being sent."""
+
+
 class JobSocket(AsyncWebsocketConsumer):
     channel_layer_alias = "none"  # data never travels by groups, and a layer costs a connection
 
@@ -133,6 +137,8 @@ class JobSocket(AsyncWebsocketConsumer):
         """A follow that fails says so in the log, and the client comes back from its cursor."""
         try:
             await work
+        except Gone:
+            return  # its disconnect is on the way
         except Exception:
             log.exception("a follow failed")
             await self.close(1011)
@@ -200,7 +206,10 @@ class JobSocket(AsyncWebsocketConsumer):
         """Waits while the client reads slowly; gives up on one that has stopped reading."""
         try:
             async with asyncio.timeout(SLOW_S), self.sending:
-                await self.send(text_data=text)
+                try:
+            await self.send(text_data=text)
+        except OSError as error:  # uvicorn's ClientDisconnected is one
+            raise Gone from error
         except TimeoutError:
             await self.close(4408)
 

@@ -317,14 +317,14 @@ def test_pause_single_step_new_rate_scrub_and_cancel(open_page: OpenPage, stack:
     expect(page.get_by_test_id("maps-step")).to_contain_text("the newest")
     page.locator(".maps matrix-view .matrix-scroll").click(position={"x": 5, "y": 5})
     page.wait_for_function("() => location.search.includes('row=0')")
-    page.get_by_role("button", name="Cancel").click()
+    page.get_by_role("button", name="Cancel", exact=True).click()
     expect(title).to_contain_text("Cancelled at step", timeout=30_000)
     expect(page.locator("job-status")).to_be_hidden()
     # A locked cell of the old run doesn't stand in the way of a new one.
     expect(play).to_have_text("Train again")
     play.click()
     expect(play).to_have_text("Pause", timeout=PATIENCE_MS)
-    page.get_by_role("button", name="Cancel").click()
+    page.get_by_role("button", name="Cancel", exact=True).click()
     expect(play).to_have_text("Train again", timeout=30_000)
 
 

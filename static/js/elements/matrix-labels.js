@@ -1,11 +1,9 @@
 /**
  * The names along a matrix on canvas. All are drawn where they fit, single glyphs alternating between
- * two lines if need be; otherwise a dot stands for each that is left out.
+ * two lines if need be; otherwise dots mark where some are left out.
  */
 
 import { cellBox, font, LABEL, TIGHT, visible, ZIG_X, ZIG_Y } from "elements/matrix-paint";
-
-const DOT_FROM = 3; // px a cell: from here on, a dot stands for every label that is left out
 
 /** Row and column labels; the marked ones bold, in their role's colour, and never thinned away. */
 export function paintLabels(ctx, m, L, theme, scroll, marks) {
@@ -30,9 +28,7 @@ export function paintLabels(ctx, m, L, theme, scroll, marks) {
     const x = L.left - 7 - (L.zigRow && row % 2 ? ZIG_X : 0);
     ctx.fillText(fit(ctx, m.rowLabels[row], x - 1), x, box.y + box.h / 2 + 0.5 + lift(ctx, m.rowLabels[row]));
   }
-  if (L.cellH >= DOT_FROM) {
-    paintSkipped(ctx, theme, skipped(v.r0, v.r1, named, m.rowLabels, 0.6 * LABEL / L.cellH), (row) => [L.left - 10, cellBox(L, scroll, row, 0).y + L.cellH / 2]);
-  }
+  paintGaps(ctx, theme, named, L.cellH, (at) => [L.left - 10, L.top + at * L.cellH - scroll.y]);
   ctx.restore();
   paintColumns(ctx, m, L, theme, scroll, v, lit.col);
 }
@@ -44,34 +40,21 @@ function lift(ctx, text) {
   return (box.actualBoundingBoxAscent - box.actualBoundingBoxDescent) / 2;
 }
 
-/** Indices without a label though they have a name, at least `room` cells off the labels that are there. */
-function skipped(from, to, named, labels, room) {
-  const out = [];
-  let next = 0; // into `named`, which is in order
-  for (let i = from; i < to; i += 1) {
-    while (next < named.length && named[next] < i) next += 1;
-    const near = Math.min((named[next] ?? Infinity) - i, i - (named[next - 1] ?? -Infinity));
-    if (labels[i] && near > 0 && near >= room) out.push(i);
-  }
-  return out;
-}
-
-/** A dot for each label that is left out: without it, what remains would read as another sentence. */
-function paintSkipped(ctx, theme, indices, place) {
+/** A dot wherever labels are left out between two: without it, what remains reads as another sentence. */
+function paintGaps(ctx, theme, named, size, place) {
   ctx.fillStyle = theme.ink2;
-  for (const index of indices) {
-    const [x, y] = place(index);
+  named.slice(1).forEach((index, i) => {
+    const apart = index - named[i];
+    if (apart < 2 || apart * size < LABEL + 2) return;
+    const [x, y] = place((index + named[i] + 1) / 2); // in cells from the first
     ctx.fillRect(Math.round(x) - 0.75, Math.round(y) - 0.75, 1.5, 1.5);
-  }
+  });
 }
 
 function paintColumns(ctx, m, L, theme, scroll, v, lit) {
   const named = labelled(v.c0, v.c1, L.colStep, lit);
   const inView = (x) => x >= L.left && x <= L.left + L.viewW;
-  if (!L.counted && L.cellW >= DOT_FROM) {
-    const middle = (col) => L.left + (col + 0.5) * L.cellW - scroll.x;
-    paintSkipped(ctx, theme, skipped(v.c0, v.c1, named, m.colLabels, 0.6 * LABEL / L.cellW).filter((col) => inView(middle(col))), (col) => [middle(col), L.top - 8]);
-  }
+  if (!L.counted) paintGaps(ctx, theme, named, L.cellW, (at) => [L.left + at * L.cellW - scroll.x, L.top - 8]);
   for (const col of named) {
     if (!m.colLabels[col]) continue;
     const x = L.left + (col + 0.5) * L.cellW - scroll.x;
