@@ -206,12 +206,11 @@ class JobSocket(AsyncWebsocketConsumer):
         """Waits while the client reads slowly; gives up on one that has stopped reading."""
         try:
             async with asyncio.timeout(SLOW_S), self.sending:
-                try:
-            await self.send(text_data=text)
-        except OSError as error:  # uvicorn's ClientDisconnected is one
-            raise Gone from error
+                await self.send(text_data=text)
         except TimeoutError:
             await self.close(4408)
+        except OSError as error:  # uvicorn's ClientDisconnected is one
+            raise Gone from error
 
     def _within_rate(self) -> bool:
         now = time.monotonic()
