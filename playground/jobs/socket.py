@@ -18,6 +18,7 @@ from typing import Any
 
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
+from uvicorn.protocols.utils import ClientDisconnected
 
 from compute.core.events import dumps
 from compute.core.texts import Text
@@ -53,10 +54,6 @@ ERRORS = {
         f"One socket follows at most {TOPICS} topics.", f"一个连接最多订阅 {TOPICS} 个主题。"
     ),
 }
-
-
-class Gone(Exception):
-    """The client has left while something was being sent."""
 
 
 class JobSocket(AsyncWebsocketConsumer):
@@ -137,8 +134,8 @@ class JobSocket(AsyncWebsocketConsumer):
         """A follow that fails says so in the log, and the client comes back from its cursor."""
         try:
             await work
-        except Gone:
-            return  # its disconnect is on the way
+        except ClientDisconnected:
+            return  # left in mid-send; its disconnect is on the way
         except Exception:
             log.exception("a follow failed")
             await self.close(1011)
@@ -209,8 +206,6 @@ class JobSocket(AsyncWebsocketConsumer):
                 await self.send(text_data=text)
         except TimeoutError:
             await self.close(4408)
-        except OSError as error:  # uvicorn's ClientDisconnected is one
-            raise Gone from error
 
     def _within_rate(self) -> bool:
         now = time.monotonic()
