@@ -88,7 +88,8 @@ class InvalidParams(ComputeError):
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = list(problems)
-        super().__init__(joined(problem.text for problem in self.problems))
+        # Two fields that disagree carry the same sentence; said once it is enough.
+        super().__init__(joined(dict.fromkeys(problem.text for problem in self.problems)))
 
     def data(self) -> dict[str, Any]:
         return {**super().data(), "problems": [problem.as_dict() for problem in self.problems]}

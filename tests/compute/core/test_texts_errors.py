@@ -77,3 +77,10 @@ def test_other_errors_are_internal_and_keep_their_details_to_themselves() -> Non
     assert "RuntimeError" in error.text.en and "1234" not in error.text.en + error.text.zh
     user_error = UserError(Text("x", "x"))
     assert classify(user_error) is user_error
+
+
+def test_a_sentence_that_two_fields_share_is_said_once() -> None:
+    text = Text("They don't fit.", "两者不符。")
+    error = InvalidParams([Problem("/a", text), Problem("/b", text)])
+    assert error.text == text
+    assert [problem.pointer for problem in error.problems] == ["/a", "/b"]
