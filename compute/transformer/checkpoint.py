@@ -17,12 +17,12 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from compute.core.errors import UserError
+from compute.core.errors import InvalidParams, UserError
 from compute.core.texts import Text
 from compute.text.chars import CharTokenizer
 from compute.transformer.config import Config
 from compute.transformer.model import Transformer
-from compute.transformer.readable import CHECKPOINTS, NO_MODEL
+from compute.transformer.readable import CHECKPOINTS, NO_MODEL, no_such_weights, weights_in
 from compute.transformer.readable import MODEL as MODEL
 
 MEDIA_TYPE = "model/safetensors"
@@ -63,27 +63,38 @@ def checkpoint_name(step: int) -> str:
     return f"{CHECKPOINTS}/step-{step:06d}.safetensors"
 
 
+def weights_of(folder: Path) -> list[str]:
+    """Names of the files in a run's folder that hold weights, from the earliest to the newest."""
+    files = folder.rglob("*.safetensors")
+    return weights_in(path.relative_to(folder).as_posix() for path in files)
+
+
 def newest_checkpoint(folder: Path) -> str | None:
     """Name of the latest resume point in a run's folder."""
-    names = sorted(path.name for path in (folder / CHECKPOINTS).glob("step-*.safetensors"))
-    return f"{CHECKPOINTS}/{names[-1]}" if names else None
+    points = [name for name in weights_of(folder) if name != MODEL]
+    return points[-1] if points else None
 
 
-def load(folder: Path, device: str = "cpu") -> Loaded:
-    """The model of a run: its final weights, or else those of its newest checkpoint.
+def load(folder: Path, device: str = "cpu", *, weights: str = "") -> Loaded:
+    """The model of a run with the weights of that name, or with its newest.
 
-    Raises UserError when there are none yet or a file is damaged.
+    Raises UserError when there are none yet or a file is damaged, InvalidParams for a name that
+    the run doesn't have.
     """
-    name = MODEL if (folder / MODEL).exists() else newest_checkpoint(folder)
-    if name is None or not (folder / "config.json").exists():
+    names = weights_of(folder)
+    if not names or not (folder / "config.json").exists():
         raise UserError(NO_MODEL)
+    if found := no_such_weights(weights, names):
+        raise InvalidParams([found])
+    name = weights or names[-1]
     try:
         run = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         tokenizer = CharTokenizer.from_json((folder / "tokenizer.json").read_text("utf-8"))
         model = Transformer(Config.from_json(run["model"]))
         tensors, _ = read(folder / name)
-        weights = {n: t for n, t in tensors.items() if not n.startswith(("optimizer.", "rng."))}
-        model.load_state_dict(weights)
+        model.load_state_dict(
+            {n: t for n, t in tensors.items() if not n.startswith(("optimizer.", "rng."))}
+        )
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as damaged:
         raise UserError(UNREADABLE.format(what=type(damaged).__name__)) from damaged
     return Loaded(model.to(device).eval(), tokenizer, run, name)

@@ -79,7 +79,7 @@ def write_on(
 def run(ctx: Context) -> dict[str, Any]:
     """The kind `transformer.generate`: a frame for each token, the whole text at the end."""
     params = cast(GenerateParams, ctx.params)
-    loaded = checkpoint.load(ctx.input("model"), ctx.device)
+    loaded = checkpoint.load(ctx.input("model"), ctx.device, weights=params.weights)
     tokenizer, block = loaded.tokenizer, loaded.model.config.block
     prompt = params.prompt or data.start_char(tokenizer.vocabulary)
     ids = encode(tokenizer, prompt, "/prompt")

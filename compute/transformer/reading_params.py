@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from compute.core.kinds import Params, param
 from compute.core.texts import Text
 
@@ -54,30 +52,41 @@ class SamplingParams(Params):
     )
 
 
-_MODEL_FIELD: dict[str, Any] = {
-    "label": Text(en="Model", zh="模型"),
-    "help": Text(
-        en="The id of a training run; its newest weights are used.",
-        zh="训练任务的 id，使用它最新的权重。",
-    ),
-    "min_length": 1,
-    "max_length": 500,
-}
-_TEXT_FIELD: dict[str, Any] = {
-    "label": Text(en="Text", zh="文本"),
-    "help": Text(
-        en="What the model reads, at most its block. Empty: the run's probe.",
-        zh="模型要读的文本，不超过上下文长度。留空则用训练时的探针句。",
-    ),
-    "max_length": 20_000,
-}
+class ReadingParams(SamplingParams):
+    """Which trained model reads, as it was when."""
+
+    model: str = param(
+        ...,
+        label=Text(en="Model", zh="模型"),
+        help=Text(en="The id of a training run.", zh="训练任务的 id。"),
+        min_length=1,
+        max_length=500,
+    )
+    weights: str = param(
+        "",
+        label=Text(en="Weights", zh="权重"),
+        help=Text(
+            en="The run's artifact that holds them, as in checkpoints/step-000500.safetensors. "
+            "Empty: its newest.",
+            zh="该任务里存放权重的产物，例如 checkpoints/step-000500.safetensors。留空则用最新的。",
+        ),
+        advanced=True,
+        max_length=100,
+    )
 
 
-class TraceParams(SamplingParams):
+class TraceParams(ReadingParams):
     """One forward pass, stage by stage."""
 
-    model: str = param(..., **_MODEL_FIELD)
-    text: str = param("", **_TEXT_FIELD)
+    text: str = param(
+        "",
+        label=Text(en="Text", zh="文本"),
+        help=Text(
+            en="What the model reads, at most its block. Empty: the run's probe.",
+            zh="模型要读的文本，不超过上下文长度。留空则用训练时的探针句。",
+        ),
+        max_length=20_000,
+    )
 
 
 class CheckParams(TraceParams):
@@ -102,10 +111,9 @@ class CheckParams(TraceParams):
     )
 
 
-class GenerateParams(SamplingParams):
+class GenerateParams(ReadingParams):
     """Let a model write on."""
 
-    model: str = param(..., **_MODEL_FIELD)
     prompt: str = param(
         "",
         label=Text(en="Prompt", zh="开头"),

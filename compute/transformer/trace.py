@@ -57,7 +57,7 @@ def look(folder: Path, params: TraceParams, device: str) -> Pass:
     Raises InvalidParams for a text that is too long or holds unseen characters, UserError when
     there is no model.
     """
-    loaded = checkpoint.load(folder, device)
+    loaded = checkpoint.load(folder, device, weights=params.weights)
     text = params.text or loaded.run["probe"]
     if found := too_long(text, loaded.model.config.block):
         raise InvalidParams([found])

@@ -293,6 +293,16 @@ def test_pause_single_step_new_rate_scrub_and_cancel(open_page: OpenPage, stack:
     page.wait_for_timeout(300)
     assert steps()[-1] == held + 1
 
+    # The half-trained model can be stepped through; its numbers are those of that very step.
+    page.get_by_test_id("step-through").click()
+    note = page.get_by_test_id("weights-note")
+    expect(note).to_contain_text(f"after step {held + 1:,}.", timeout=60_000)
+    page.goto(page.url + "&step=qkv&row=3&col=1")
+    page.get_by_test_id("check").click(timeout=60_000)
+    expect(page.get_by_test_id("check-result")).to_contain_text("torch agrees", timeout=60_000)
+    half_trained = page.url
+    page.get_by_role("button", name="Train", exact=True).click()
+
     rate = page.locator(".room-left params-form[live] input[type=number]").first
     rate.fill("0.0005")
     rate.press("Enter")
@@ -320,6 +330,16 @@ def test_pause_single_step_new_rate_scrub_and_cancel(open_page: OpenPage, stack:
     page.get_by_role("button", name="Cancel", exact=True).click()
     expect(title).to_contain_text("Cancelled at step", timeout=30_000)
     expect(page.locator("job-status")).to_be_hidden()
+    # What was seen half-way still adds up, though the model has learned on.
+    page.goto(half_trained)
+    page.get_by_test_id("arithmetic").wait_for(timeout=60_000)
+    lines = page.get_by_test_id("arithmetic").inner_text().replace("−", "-").splitlines()
+    shown = page.get_by_test_id("cell-value").inner_text().replace("−", "-")
+    assert float(lines[-1].removeprefix("= ")) == pytest.approx(float(shown), rel=2e-3, abs=1e-4)
+    expect(note).to_contain_text(f"after step {held + 1:,}.")
+    page.get_by_test_id("check").click()
+    expect(page.get_by_test_id("check-result")).to_contain_text("torch agrees", timeout=60_000)
+    page.get_by_role("button", name="Train", exact=True).click()
     # A locked cell of the old run doesn't stand in the way of a new one.
     expect(play).to_have_text("Train again")
     play.click()

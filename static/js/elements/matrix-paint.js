@@ -5,7 +5,7 @@
  */
 
 import { CELL, css } from "core/scales";
-import { ROLES } from "core/theme";
+import { colour, ROLES } from "core/theme";
 
 const GAP_FROM = 7; // px a cell: smaller cells are drawn without gaps, through ImageData
 export const LABEL = 12; // px, the smallest type on the page
@@ -282,8 +282,8 @@ export function paintMarks(ctx, m, L, theme, scroll, marks) {
   ctx.restore();
 }
 
-function outline(ctx, x, y, w, h, colour, width) {
-  ctx.strokeStyle = colour ?? "currentColor";
+function outline(ctx, x, y, w, h, stroke, width) {
+  ctx.strokeStyle = stroke ?? "currentColor";
   ctx.lineWidth = width;
   // Tiny cells get a ring around them instead of a stroke that would hide them.
   const grow = Math.min(w, h) < 6 ? 2 : 0;
@@ -292,8 +292,8 @@ function outline(ctx, x, y, w, h, colour, width) {
   ctx.stroke();
 }
 
-/** Colours of a ramp and of everything around it, read from the page's custom properties. */
-export function theme(rampColours, colour) {
+/** Colours of a ramp and of everything around it, as the page's theme has them. */
+export function theme(rampColours) {
   return {
     packed: rampColours,
     css: Array.from(rampColours, css),

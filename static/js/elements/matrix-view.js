@@ -169,7 +169,7 @@ export class MatrixView extends HTMLElement {
   #draw() {
     this.#frame = 0;
     if (!this.#data || !this.isConnected) return;
-    this.#theme ??= this.#readTheme();
+    this.#theme ??= paint.theme(ramp(this.#data.ramp, this));
     if (!this.#layout) this.#measure();
     if (this.#unread) this.legendNode.replaceChildren(legend(this.#data, this.#theme));
     this.#unread = false;
@@ -180,12 +180,6 @@ export class MatrixView extends HTMLElement {
     }
     this.#overlay();
     emit(this, "matrix-painted");
-  }
-
-  #readTheme() {
-    const style = getComputedStyle(this);
-    const colour = (name) => style.getPropertyValue(name).trim();
-    return paint.theme(ramp(this.#data.ramp, this), colour);
   }
 
   #measure() {

@@ -90,6 +90,6 @@ export class Maps {
         ? t("This key comes later in the text: a decoder may not look ahead.")
         : parts("At step {step}, {q} gives {w} of its attention to {k}.", { step: String(this.step), q: chip(this.labels[row] ?? "", "query"), k: chip(this.labels[col] ?? "", "key"), w: strong(percent(weight)) })),
       h("p", { class: "caption" }, t("Its attention has entropy {e}, of at most {max}.", { e: short(value, 3), max: short(Math.log(row + 1), 3) })),
-      h("p", { class: "caption" }, t("When the run has ended, step through the model to see how this number is made.")));
+      h("p", { class: "caption" }, t("Pause the run or let it end, then step through the model to see how this number is made.")));
   }
 }

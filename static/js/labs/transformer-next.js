@@ -99,7 +99,7 @@ export class NextToken {
     this.writeButton.textContent = t("Stop");
     let text = "";
     try {
-      const job = await submit("transformer.generate", { model: meta.model, prompt: meta.text, max_tokens: 60, seed: meta.seed, ...this.how });
+      const job = await submit("transformer.generate", { model: meta.model, weights: meta.weights, prompt: meta.text, max_tokens: 60, seed: meta.seed, ...this.how });
       this.job = job.id;
       const end = await finished(job.id, {
         onEvent: ({ type, data }) => {

@@ -5,8 +5,9 @@
  */
 
 import { clear, h } from "core/dom";
+import { count } from "core/format";
 import { pick, t } from "core/i18n";
-import { artifactUrl, finished, getJob, submit } from "core/jobs";
+import { artifactUrl, ended, finished, getJob, submit } from "core/jobs";
 import { state } from "core/view-state";
 import "elements/step-player";
 import { Board, scaleNames } from "labs/transformer-board";
@@ -25,12 +26,15 @@ export class StepView {
   constructor({ left, centre, right, player, texts, onTrain }) {
     Object.assign(this, { centre, texts, onTrain, hovered: null });
     this.text = new TextBox(left.appendChild(h("div")), { onSubmit: (text) => this.traceText(text) });
+    this.weightsNote = left.appendChild(h("p", { class: "caption", "data-testid": "weights-note" }));
     const overview = left.appendChild(h("div", { class: "stack" }, h("h3", null, t("Layers × heads"))));
     this.grid = new HeadGrid(overview.appendChild(h("div")), { onPick: (layer, head) => this.pickHead(layer, head) });
     overview.append(h("p", { class: "caption" }, t("rows: layers · columns: heads · click to open")));
     this.#centre();
-    this.why = new Why(right.appendChild(h("div", { class: "stack why" })), { onWalk: (cell) => this.walk(cell) });
-    this.next = new NextToken(right.appendChild(h("div", { class: "stack next" })), { onText: (text) => { this.text.value = text; this.traceText(text); } });
+    const [why, next] = ["why", "next"].map((name) => right.appendChild(h("div", { class: `stack ${name}` })));
+    this.fromTrace = [overview, why, next]; // what there is only with a trace
+    this.why = new Why(why, { onWalk: (cell) => this.walk(cell) });
+    this.next = new NextToken(next, { onText: (text) => { this.text.value = text; this.traceText(text); } });
     this.bar = player.appendChild(h("step-player", { label: t("Stages of the forward pass"), dwell: "2200" }));
     this.bar.animate = (move) => this.#enter(move);
     this.bar.addEventListener("step-change", (event) => {
@@ -88,17 +92,13 @@ export class StepView {
     return inside ? { tensor, head: view.head === null ? null : this.head, row, col } : null;
   }
 
-  /** Opens an ended run: its newest trace from the address, or a new one of the default text. */
+  /** Opens a run, ended or not: its trace from the address, or a new one of the default text. */
   async open(run) {
     this.run = run;
     this.active = true;
     clear(this.notice);
     if (!run) {
       this.#empty(t("There is no trained model yet"), t("Train one first: it takes about a minute."));
-      return;
-    }
-    if (!["succeeded", "failed", "canceled"].includes(run.state)) {
-      this.#empty(t("This model is still learning"), t("When its run has ended, you can step through its forward pass here."));
       return;
     }
     try {
@@ -122,7 +122,7 @@ export class StepView {
   async #model(run) {
     if (this.model === run.id) return;
     const response = await fetch(artifactUrl(run.id, "tokenizer.json"));
-    if (!response.ok) throw new Error(t("The run has no saved model. Train again, a little longer."));
+    if (!response.ok) throw new Error(ended(run) ? t("The run has no saved model. Train again, a little longer.") : t("The run has not started yet."));
     const { vocabulary } = await response.json();
     const config = await fetch(artifactUrl(run.id, "config.json")).then((r) => r.json());
     const text = this.texts.find((one) => one.name === run.params.data);
@@ -165,11 +165,11 @@ export class StepView {
       const cell = keepCell ? {} : { row: null, col: null, tensor: null };
       state.set({ trace: id, ...cell }, { push: !keepCell });
       await this.#adopt(trace);
-    } catch (problem) {
-      this.text.refuse(problem);
-      if (!this.trace) this.#empty(t("The text could not be traced"), problem.message);
-    } finally {
       this.text.busy = false;
+    } catch (problem) {
+      this.text.busy = false;
+      this.text.refuse(problem);
+      if (!this.trace) this.#empty(ended(this.run) ? t("The text could not be traced") : t("This model is still learning"), problem.errors?.[0]?.detail ?? problem.message);
     }
   }
 
@@ -177,6 +177,9 @@ export class StepView {
     this.trace = trace;
     this.hovered = null;
     this.text.value = trace.meta.text;
+    const { checkpoint } = trace;
+    this.weightsNote.textContent = checkpoint === null ? "" : t("Shown: the weights after step {n}. The button takes the newest.", { n: count(checkpoint) });
+    for (const part of this.fromTrace) part.hidden = false;
     this.#track();
     await Promise.all([this.render(), this.#overview(), this.next.setTrace(trace)]);
   }
@@ -205,8 +208,8 @@ export class StepView {
     clear(this.line, text);
     clear(this.crumbs);
     clear(this.figure, h("button", { class: "button primary big", type: "button", onclick: () => this.onTrain() }, t("Go to training")));
-    this.extra.hidden = true;
-    this.tools.hidden = true;
+    this.weightsNote.textContent = "";
+    for (const part of [this.extra, this.tools, ...this.fromTrace]) part.hidden = true;
   }
 
   // ------------------------------------------------------------ drawing

@@ -42,10 +42,16 @@ export class TraceData {
     }
   }
 
-  /** The model's weights, opened on first use. */
+  /** The weights it was made with, opened on first use: the model may have learned on since. */
   weights() {
-    this.weightFile ??= open(artifactUrl(this.meta.model, "model.safetensors"));
+    this.weightFile ??= open(artifactUrl(this.meta.model, this.meta.weights));
     return this.weightFile;
+  }
+
+  /** The training step of those weights; null for the finished model's. */
+  get checkpoint() {
+    const found = /step-(\d+)/.exec(this.meta.weights);
+    return found ? Number(found[1]) : null;
   }
 
   has(name) {

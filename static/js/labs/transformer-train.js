@@ -311,15 +311,16 @@ export class TrainView {
   #banner() {
     const { run } = this;
     const show = run.state === "succeeded";
-    const failed = ["failed", "canceled"].includes(run.state); // a cancelled one needs no excuse
-    this.banner.hidden = !show && !failed;
+    const failed = run.state === "failed";
+    const halfway = ["paused", "canceled"].includes(run.state); // the weights so far are saved
+    this.banner.hidden = !show && !failed && !halfway;
     const reason = run.end?.reason ?? run.job.reason;
     const key = [run.id, run.state, reason, run.message].join();
     if (this.banner.dataset.for === key) return;
     this.banner.dataset.for = key;
     clear(this.banner,
-      run.state === "failed" ? h("p", { class: "notice error", role: "alert", "data-testid": "failure" }, run.message) : null,
-      show || run.state === "canceled" || reason === "diverged"
+      failed ? h("p", { class: "notice error", role: "alert", "data-testid": "failure" }, run.message) : null,
+      show || halfway || reason === "diverged"
         ? h("button", { class: `button big ${show ? "primary" : ""}`, type: "button", "data-testid": "step-through", onclick: () => this.onStep(run.job) }, t("Step through its attention"))
         : null);
   }

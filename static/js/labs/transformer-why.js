@@ -158,7 +158,7 @@ export class Why {
 
 async function checkCell(trace, cell) {
   try {
-    const params = { model: trace.meta.model, text: trace.meta.text, tensor: cell.tensor, index: trace.index(cell), ...settings(trace.meta) };
+    const params = { model: trace.meta.model, weights: trace.meta.weights, text: trace.meta.text, tensor: cell.tensor, index: trace.index(cell), ...settings(trace.meta) };
     const job = await finished((await submit("transformer.check", params)).id);
     if (job.state !== "succeeded") return { state: "failed", why: job.message || t("The check did not finish.") };
     return { state: "done", result: job.result };

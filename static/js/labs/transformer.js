@@ -21,7 +21,7 @@ const train = new TrainView({ ...rooms.train, data, onStep: (job) => go("step", 
 const step = new StepView({ ...rooms.step, texts: data.texts, onTrain: () => go("train") });
 
 function go(next, job = null) {
-  const keep = next === "step" && job ? { run: job.id, row: null, col: null } : { row: null, col: null, tensor: null };
+  const keep = next === "step" && job ? { run: job.id, trace: null, row: null, col: null } : { row: null, col: null, tensor: null };
   state.set({ mode: next === "train" ? null : next, ...keep }, { push: true });
 }
 

@@ -29,6 +29,12 @@ CASES: list[tuple[str, dict[str, Any], list[str]]] = [
     ("transformer.check", {"text": "Q", "tensor": "logits", "index": [0, 0]}, ["/text"]),
     ("transformer.generate", {"prompt": "the cat sat the cat"}, []),  # cropped, not refused
     ("transformer.generate", {"prompt": "Q"}, ["/prompt"]),
+    ("transformer.trace", {"weights": "model.safetensors"}, []),
+    ("transformer.trace", {"weights": "checkpoints/step-999999.safetensors"}, ["/weights"]),
+    ("transformer.generate", {"weights": "config.json"}, ["/weights"]),
+    ("transformer.trace", {"weights": "../model.safetensors"}, ["/weights"]),
+    ("transformer.trace", {"weights": "checkpoints/../model.safetensors"}, ["/weights"]),
+    ("transformer.trace", {"weights": "/etc/passwd"}, ["/weights"]),
 ]
 
 

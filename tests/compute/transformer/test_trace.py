@@ -12,6 +12,8 @@ import pytest
 from safetensors.numpy import load_file
 
 from compute.core import InvalidParams, Run, UserError, run
+from compute.transformer import checkpoint
+from compute.transformer.reference import reference
 from compute.transformer.teller import axes_of
 from tests.compute.core.harness import of_type
 
@@ -227,3 +229,22 @@ def test_damaged_files_are_a_sentence(trained: Run, tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"\x08\0\0\0\0\0\0\0garbage!")
     with pytest.raises(UserError, match="can't be read"):
         trace(tmp_path, tmp_path / "trace", text="a")
+
+
+def test_an_earlier_checkpoint_is_read_and_checked_as_it_was(trained: Run, tmp_path: Path) -> None:
+    earliest, *_, newest = checkpoint.weights_of(trained.dir)
+    assert newest == checkpoint.MODEL
+    how = {"text": TEXT, "weights": earliest}
+    told, tensors, _ = trace(trained.dir, tmp_path / "then", **how)
+    _, now, _ = trace(trained.dir, tmp_path / "now", text=TEXT)
+    assert told["meta"]["weights"] == earliest
+    stored, _ = checkpoint.read(trained.dir / earliest)
+    config = checkpoint.load(trained.dir).model.config
+    other = reference(stored, config, told["meta"]["ids"])
+    assert close(tensors["logits"], other["logits"]) and not close(tensors["logits"], now["logits"])
+    cell = {"tensor": "logits", "index": [2, 1]}
+    again = run(
+        "transformer.check", {"model": str(trained.dir), **how, **cell}, dir=tmp_path / "check"
+    ).result
+    assert again["value"] == pytest.approx(float(other["logits"][2, 1]), abs=1e-9)
+    assert again["shown"] == pytest.approx(float(tensors["logits"][2, 1]), abs=1e-6)
