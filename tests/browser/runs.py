@@ -21,14 +21,15 @@ TINY = {
 }
 
 
-def call(url: str, body: dict[str, Any] | None = None) -> Any:
+def call(url: str, body: dict[str, Any] | None = None, method: str | None = None) -> Any:
     request = urllib.request.Request(
         url,
         data=None if body is None else json.dumps(body).encode(),
         headers={"Content-Type": "application/json"},
+        method=method,
     )
     with urllib.request.urlopen(request, timeout=60) as answer:
-        return json.load(answer)
+        return json.loads(answer.read() or b"null")
 
 
 def submit(base: str, kind: str, params: dict[str, Any]) -> str:

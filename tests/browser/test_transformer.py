@@ -271,6 +271,16 @@ def test_temperature_top_k_and_writing_on(open_page: OpenPage, model: str) -> No
     assert len(page.locator(".next-text").inner_text()) > 20
 
 
+def test_a_refusal_by_the_server_stays_beside_the_text(open_page: OpenPage, stack: Stack) -> None:
+    run = runs.submit(stack.url, "transformer.train", runs.TINY)
+    assert runs.wait(stack.url, run)["state"] == "succeeded"
+    page = opened_step(open_page, run)
+    runs.call(f"{stack.url}/api/v1/jobs/{run}", method="DELETE")
+    page.get_by_role("button", name="Step through this text").click()
+    expect(page.locator("#trace-unseen .error")).to_contain_text(run)
+    expect(page.locator(".figure matrix-view").first).to_be_visible()  # what was shown stays
+
+
 @pytest.mark.timeout(400)
 def test_pause_single_step_new_rate_scrub_and_cancel(open_page: OpenPage, stack: Stack) -> None:
     page = open_page("/labs/transformer")

@@ -13,6 +13,7 @@ from typing import Any
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin
 
+from playground.problems import PROBLEMS
 from tests.stack import Stack
 
 ENDED = {"succeeded", "failed", "canceled", "aborted"}
@@ -121,3 +122,26 @@ def follow(
         else:
             others.append(message)
     return events, others
+
+
+def problem(answer: Answer, status: int, code: str) -> dict[str, Any]:
+    """Asserts the one shape; returns the body."""
+    assert (answer.status, answer.headers["content-type"]) == (status, "application/problem+json")
+    found: dict[str, Any] = answer.json
+    assert set(found) == {
+        "type",
+        "title",
+        "status",
+        "detail",
+        "instance",
+        "code",
+        "errors",
+        "request_id",
+    }
+    assert (found["status"], found["code"], found["type"]) == (status, code, f"/problems/{code}")
+    assert found["title"]
+    assert found["detail"]
+    assert "{" not in found["detail"]
+    assert all(set(e) <= {"pointer", "detail", "nearest"} and e["detail"] for e in found["errors"])
+    assert PROBLEMS[code].status == status
+    return found

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.playground.client import Client
@@ -9,3 +11,11 @@ from tests.stack import Stack
 @pytest.fixture
 def client(stack: Stack) -> Client:
     return Client(stack)
+
+
+@pytest.fixture(scope="module")
+def made(stack: Stack) -> dict[str, Any]:
+    """A finished run of pipe.train with its files."""
+    job = Client(stack).submit("pipe.train", wait=10, steps=1, wait_ms=0)
+    assert job["state"] == "succeeded"
+    return job
