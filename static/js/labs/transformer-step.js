@@ -32,10 +32,10 @@ export class StepView {
     overview.append(h("p", { class: "caption" }, t("rows: layers · columns: heads · click to open")));
     this.#centre();
     const [why, next] = ["why", "next"].map((name) => right.appendChild(h("div", { class: `stack ${name}` })));
-    this.fromTrace = [overview, why, next]; // what there is only with a trace
     this.why = new Why(why, { onWalk: (cell) => this.walk(cell) });
     this.next = new NextToken(next, { onText: (text) => { this.text.value = text; this.traceText(text); } });
     this.bar = player.appendChild(h("step-player", { label: t("Stages of the forward pass"), dwell: "2200" }));
+    this.fromTrace = [overview, why, next, this.bar]; // what there is only with a trace
     this.bar.animate = (move) => this.#enter(move);
     this.bar.addEventListener("step-change", (event) => {
       state.set({ step: event.detail.id, row: null, col: null, tensor: null });
@@ -168,8 +168,8 @@ export class StepView {
       this.text.busy = false;
     } catch (problem) {
       this.text.busy = false;
-      this.text.refuse(problem);
-      if (!this.trace) this.#empty(ended(this.run) ? t("The text could not be traced") : t("This model is still learning"), problem.errors?.[0]?.detail ?? problem.message);
+      if (this.trace) this.text.refuse(problem);
+      else this.#empty(ended(this.run) ? t("The text could not be traced") : t("This model is still learning"), problem.errors?.[0]?.detail ?? problem.message);
     }
   }
 
