@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
+import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -17,6 +19,7 @@ from compute.core.params import Params
 from compute.core.texts import Text, shorten
 
 MAX_LOG_CHARACTERS = 2_000
+PROGRESS_S = 0.5  # between two that are said
 LEVELS = ("debug", "info", "warning", "error")
 _OWN_TYPES = frozenset({"state", "control", "gap", "end"})  # not for a job to say itself
 _NO_INPUT = Text(
@@ -61,6 +64,8 @@ class Context:
         self._inputs = dict(inputs or {})
         self._inputs_are_paths = inputs_are_paths
         self._emit = emit
+        self._progress: dict[str, Any] | None = None
+        self._progress_at = -math.inf
         self.clock = Clock(deadline_s)
         self.controls = Controls(
             self, kind=kind, box=box or ControlBox(), clock=self.clock, replay=replay
@@ -87,8 +92,20 @@ class Context:
         self._emit("metric", {"step": step, **numbers})
 
     def progress(self, done: float, total: float, eta_s: float | None = None) -> None:
-        """How far it is, in units of the job's choice; `eta_s` is the seconds that are left."""
-        self._emit("progress", {"done": done, "total": total, "eta_s": eta_s})
+        """How far it is, in units of the job's choice; `eta_s` is the seconds that are left.
+
+        Call it as often as you like: it is said every half second, and exactly when the job
+        pauses or ends.
+        """
+        self._progress = {"done": done, "total": total, "eta_s": eta_s}
+        if time.monotonic() - self._progress_at >= PROGRESS_S:
+            self.settle()
+
+    def settle(self) -> None:
+        """Say the progress that was held back."""
+        if self._progress is not None:
+            self._emit("progress", self._progress)
+            self._progress, self._progress_at = None, time.monotonic()
 
     def frame(self, name: str, **data: Any) -> None:
         """A picture of the moment. Raises ValueError for a name that the kind doesn't declare."""

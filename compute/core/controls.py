@@ -45,6 +45,8 @@ class Speaker(Protocol):
 
     def log(self, text: str | Text, level: str = "info") -> None: ...
 
+    def settle(self) -> None: ...
+
 
 class ControlBox:
     """Controls on their way into a job. `put` is safe from any thread and from signal handlers."""
@@ -171,6 +173,7 @@ class Controls:
             save(step)
         if action is not None:
             self._say(action, step)
+        self._speaker.settle()
         state = {"state": "paused", "attempt": self._speaker.attempt, "step": step}
         self._speaker._emit("state", state)
 

@@ -153,7 +153,10 @@ def _run(kind: Kind, context: Context, *, threads: int | None) -> dict[str, Any]
     if threads is not None:  # else the environment, or the notebook, has decided
         devices.set_threads(threads)
     devices.seed_all(context.seed)
-    return dict(function(context) or {})
+    try:
+        return dict(function(context) or {})
+    finally:
+        context.settle()
 
 
 def _canceled(canceled: Canceled, emit: Emit) -> Outcome:

@@ -20,7 +20,6 @@ from compute.transformer.reading_params import SamplingParams
 SAMPLE_TOKENS = 64
 LAST_SAMPLE_TOKENS = 160
 SAMPLE_HOW = SamplingParams(temperature=0.8)
-PROGRESS_S = 0.5
 RATE_STEPS = 20  # tokens/s is the mean over this many steps
 
 
@@ -33,7 +32,6 @@ class Report:
         self.probe_ids = torch.tensor(tokenizer.encode(probe).tolist(), device=ctx.device)  # (T,)
         self.per_step = self.params.batch * self.params.block  # tokens
         self.times: deque[float] = deque(maxlen=RATE_STEPS + 1)  # ends of the last updates
-        self.progress_at = 0.0
 
     def setup(self, config: Config, *, train_tokens: int, val_tokens: int) -> None:
         """What the run is made of."""
@@ -60,15 +58,13 @@ class Report:
             self.times.append(time.perf_counter())
 
     def metric(self, step: int, **numbers: float) -> None:
-        """The numbers of an update that has ended now, and every so often the progress."""
+        """The numbers of an update that has ended now, and how far the run is."""
         now = time.perf_counter()
         self.times.append(now)
         rate = (len(self.times) - 1) * self.per_step / max(1e-9, now - self.times[0])
         self.ctx.metric(step, **numbers, tokens_per_s=rate)
         total = self.params.steps
-        if now - self.progress_at >= PROGRESS_S or step == total:
-            self.progress_at = now
-            self.ctx.progress(step, total, (total - step) * self.per_step / rate)
+        self.ctx.progress(step, total, (total - step) * self.per_step / rate)
 
     def attention(self, model: Transformer, step: int) -> None:
         """Attention of every layer and head on the probe, as a file."""

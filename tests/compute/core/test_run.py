@@ -186,6 +186,21 @@ def test_what_a_job_may_say(context: tuple[Context, Any]) -> None:
         ctx.log("x", level="loud")
 
 
+def test_progress_is_said_now_and_then_and_the_last_is_not_lost(
+    context: tuple[Context, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ctx, said = context
+    now = 100.0
+    monkeypatch.setattr("compute.core.context.time.monotonic", lambda: now)
+    for step in range(1, 11):
+        ctx.progress(step, 10)
+        now += 0.25
+    assert [data["done"] for _, data in said] == [1, 3, 5, 7, 9]
+    ctx.settle()
+    ctx.settle()
+    assert [data["done"] for _, data in said] == [1, 3, 5, 7, 9, 10]
+
+
 def test_threads_are_this_process_share(context: tuple[Context, Any]) -> None:
     assert context[0].threads == cores() >= 1
 

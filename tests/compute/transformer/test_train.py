@@ -235,6 +235,7 @@ def test_controls_through_the_real_runner(small: Small, tmp_path: Path) -> None:
         runner.control("pause")
         paused = runner.until(is_type("state", state="paused"))
         at = of_type(paused, "control")[-1]["step"]
+        assert of_type(paused, "progress")[-1]["done"] == at  # to the step, though said rarely
         assert (tmp_path / checkpoint.checkpoint_name(at)).exists()
         trace = run("transformer.trace", {"model": str(tmp_path)}, dir=tmp_path / "trace")
         assert trace.result["weights"] == checkpoint.checkpoint_name(at)
