@@ -61,6 +61,7 @@ if not REDIS_URL.startswith(("unix:///", "redis://", "rediss://")):
     )
 ARTIFACTS_DIR = VAR_DIR / "artifacts"
 SPOOL_DIR = VAR_DIR / "spool"
+UPLOADS_DIR = VAR_DIR / "uploads"
 
 # Jobs. A slot is one job at a time; the workers run with exactly as many threads.
 INTERACTIVE_SLOTS = env.envint("INTERACTIVE_SLOTS", min(2, CORES), low=1, high=64)
@@ -102,6 +103,7 @@ INSTALLED_APPS = [
     "django_htmx",
     "csp",
     "playground.accounts",
+    "playground.classroom",
     "playground.jobs",
     "playground.web",
     "playground.labs",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,39 @@ import pytest
 
 from playground.web import catalogues
 from tests.stack import RedisServer, Stack
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all", action="store_true", help="the slow tests too")
+    parser.addoption(
+        "--slow-sample", type=int, default=0, metavar="N", help="N of the slow tests, by the seed"
+    )
+    parser.addoption("--slow-seed", default="", help="default: the commit that is checked out")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out the slow tests, but for those asked for: all, a sample, or named on the spot."""
+    by_name = any("::" in argument for argument in config.args)
+    if config.getoption("--all") or by_name or "slow" in config.getoption("-m"):
+        return
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    chosen = _sample(slow, config.getoption("--slow-sample"), config.getoption("--slow-seed"))
+    dropped = [item for item in slow if item not in chosen]
+    if dropped:
+        config.hook.pytest_deselected(items=dropped)
+        items[:] = [item for item in items if item not in dropped]
+
+
+def _sample(slow: list[pytest.Item], number: int, seed: str) -> list[pytest.Item]:
+    if not number:
+        return []
+    if not seed:
+        command = ["git", "rev-parse", "HEAD"]
+        seed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    chosen = random.Random(seed).sample(slow, min(number, len(slow)))
+    names = ", ".join(item.nodeid for item in chosen)
+    print(f"of {len(slow)} slow tests, --slow-seed {seed} takes: {names}")
+    return chosen
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -38,7 +38,7 @@ def _local_owner_id() -> int:
     return local_owner().pk
 
 
-def current_owner_id(request: HttpRequest | None) -> int:
+def current_owner_id(request: HttpRequest | None, *, scope: str = "read") -> int:
     """The id of who asks: what nearly every query needs. Raises `NotSignedIn` in server mode when
     the request carries no user. `None` stands for a socket's handshake in local mode."""
     if not settings.SERVER_MODE:

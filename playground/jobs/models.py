@@ -17,6 +17,14 @@ class Job(models.Model):
     params = models.JSONField()
     seed = models.BigIntegerField()
     deadline_s = models.PositiveIntegerField()
+    # The class on whose share it runs; none: the owner's own.
+    group = models.ForeignKey(
+        "classroom.Class", models.SET_NULL, related_name="jobs", null=True, blank=True
+    )
+    request_id = models.CharField(max_length=32, blank=True)  # of the request that submitted it
+    start_at = models.DateTimeField(null=True)  # not before
+    cancel_at = models.DateTimeField(null=True)  # aborted if it waits then, canceled if it runs
+    device = models.CharField(max_length=16, blank=True)  # given with the slot
 
     state = models.CharField(
         max_length=12, default=states.QUEUED, choices=[(s, s) for s in states.STATES]
@@ -32,12 +40,14 @@ class Job(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     dispatched_at = models.DateTimeField(null=True)  # holds a slot while still queued
     started_at = models.DateTimeField(null=True)
+    first_event_at = models.DateTimeField(null=True)  # the runner's first word
     ended_at = models.DateTimeField(null=True)
     cancel_requested_at = models.DateTimeField(null=True)
 
     lease_worker = models.CharField(max_length=80, blank=True)  # empty: no slot, no writer
     lease_expires_at = models.DateTimeField(null=True)
     log_closed = models.BooleanField(default=False)  # `end` is in the log and the stream expires
+    compacted = models.BooleanField(default=False)  # the log is one file now
 
     class Meta:
         indexes = (
@@ -95,3 +105,67 @@ class Artifact(models.Model):
 
     def __str__(self) -> str:
         return f"{self.job_id}/{self.attempt}/{self.name}"
+
+
+class Turn(models.Model):
+    """Whose turn it is: the state of the deficit round-robin, one row a queue, class and owner.
+
+    `member` is "class:<id>" (0: those without one) in the ring of classes, or
+    "user:<class id>:<user id>" in the ring of that class's owners.
+    """
+
+    queue = models.CharField(max_length=16)
+    member = models.CharField(max_length=64)
+    deficit = models.FloatField(default=0.0)
+    served_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=["queue", "member"], name="turn_once"),)
+
+    def __str__(self) -> str:
+        return f"{self.queue} {self.member}: {self.deficit}"
+
+
+class Upload(models.Model):
+    """A person's own file, checked before it was kept. Its id is a param of other jobs."""
+
+    id = models.CharField(primary_key=True, max_length=20, default=new_job_id, editable=False)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="uploads")
+    name = models.CharField(max_length=200)
+    form = models.CharField(max_length=16)  # what it was recognised as: text, vectors
+    encoding = models.CharField(max_length=20, blank=True)  # as it came; it is kept as UTF-8
+    bytes = models.BigIntegerField()
+    sha256 = models.CharField(max_length=64)
+    about = models.JSONField(default=dict)  # characters and lines, or words and dimensions
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        indexes = (models.Index(fields=["owner", "-id"], name="upload_owner"),)
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.id}"
+
+
+class IdempotencyKey(models.Model):
+    """The first answer to a write that its client may send again."""
+
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    method = models.CharField(max_length=8)
+    path = models.CharField(max_length=200)
+    key = models.CharField(max_length=200)
+    digest = models.CharField(max_length=64)  # of the body
+    status = models.PositiveSmallIntegerField(null=True)  # none: the first is still at it
+    headers = models.JSONField(default=dict)
+    content = models.TextField(blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(
+                fields=["owner", "method", "path", "key"], name="idempotency_once"
+            ),
+        )
+        indexes = (models.Index(fields=["created_at"], name="idempotency_age"),)
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path} {self.key}"
