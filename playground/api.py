@@ -15,9 +15,11 @@ from ninja.errors import HttpError, ValidationError
 from compute.core.errors import InvalidParams, Problem, UnknownKind
 from compute.core.texts import Text
 from playground import problems, redis
-from playground.accounts.owner import NotSignedIn
-from playground.jobs import queries, service, states
+from playground.accounts.api import router as tokens_router
+from playground.accounts.owner import NotSignedIn, ScopeNeeded
+from playground.jobs import queries, service, states, uploads
 from playground.jobs.api import router as jobs
+from playground.jobs.uploads_api import router as uploads_router
 from playground.problems import ApiProblem
 
 log = logging.getLogger(__name__)
@@ -29,6 +31,8 @@ api = NinjaAPI(
     urls_namespace="api",
 )
 api.add_router("", jobs)
+api.add_router("", uploads_router)
+api.add_router("", tokens_router)
 
 
 def _translate(error: Exception) -> ApiProblem:
@@ -44,6 +48,8 @@ def _translate(error: Exception) -> ApiProblem:
         )
     if isinstance(error, ValidationError):
         return problems.from_validation(error.errors)
+    if isinstance(error, uploads.NoSuchUpload):
+        return ApiProblem("upload_not_found")
     if isinstance(error, queries.NoSuchJob):
         return ApiProblem("job_not_found")
     if isinstance(error, states.IllegalMove):
@@ -54,7 +60,9 @@ def _translate(error: Exception) -> ApiProblem:
     if isinstance(error, service.NotEnded):
         return ApiProblem("not_ended", state=str(error))
     if isinstance(error, NotSignedIn):
-        return ApiProblem("not_signed_in")
+        return ApiProblem("not_signed_in", headers={"WWW-Authenticate": "Bearer"})
+    if isinstance(error, ScopeNeeded):
+        return ApiProblem("scope_needed", scope=error.scope)
     if isinstance(error, RequestDataTooBig):
         return ApiProblem("too_large")
     if isinstance(error, Http404):

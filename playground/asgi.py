@@ -18,9 +18,12 @@ from django.urls import path
 
 import playground.urls  # noqa: F401  (now, not at the first request)
 from compute.core import kinds
+from playground.jobs import uploads_api
 from playground.jobs.lifespan import Lifespan
+from playground.jobs.multipart import Unspooled
 from playground.jobs.socket import JobSocket, unknown_socket
 from playground.local_mode import LocalMode
+from playground.server_mode import ServerMode
 
 kinds.all_kinds()
 socket: Any = JobSocket.as_asgi()
@@ -28,10 +31,9 @@ elsewhere: Any = unknown_socket
 routes: Any = [path("ws/v1", socket), path("<path:rest>", elsewhere)]
 application: Any = ProtocolTypeRouter(
     {
-        "http": django_application,
+        "http": Unspooled(django_application, [uploads_api.PATH]),
         "websocket": URLRouter(routes),
         "lifespan": Lifespan(),
     }
 )
-if not settings.SERVER_MODE:
-    application = LocalMode(application)
+application = ServerMode(application) if settings.SERVER_MODE else LocalMode(application)

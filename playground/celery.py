@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from celery import Celery
+from celery import Celery, signals
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "playground.settings")
 
@@ -20,3 +20,8 @@ app.conf.update(
     broker_transport_options=redis.broker_options(),
     imports=("playground.jobs.tasks",),
 )
+
+
+@signals.setup_logging.connect  # type: ignore[untyped-decorator]  # Celery ships no types
+def _leave_the_log(**_: object) -> None:
+    """Django's settings have set the log up; Celery, which would set its own level, leaves it."""

@@ -7,6 +7,7 @@ Every helper reads one variable, falls back to a default when it is unset or emp
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -54,6 +55,18 @@ def envchoice(name: str, default: str, choices: Sequence[str]) -> str:
     return raw
 
 
+def envdevices(name: str, default: str) -> list[str]:
+    """`cpu` alone, or CUDA devices such as `cuda:0 cuda:1`, each once."""
+    raw = envstr(name, default)
+    found = raw.replace(",", " ").split()
+    cuda = all(re.fullmatch(r"cuda:\d{1,3}", device) for device in found)
+    if found != ["cpu"] and not (cuda and len(set(found)) == len(found)):
+        raise ImproperlyConfigured(
+            f"{name} is {raw!r}; set it to cpu, or to CUDA devices, each once: cuda:0 cuda:1."
+        )
+    return found
+
+
 def envpath(name: str, default: Path) -> Path:
     """An absolute path. A relative value would mean another folder in each process, so it fails."""
     raw = envstr(name)
@@ -86,7 +99,14 @@ def database(name: str, sqlite_file: Path) -> dict[str, object]:
             f"{name} must look like mysql://user:password@host:3306/name; "
             "leave it unset for the built-in SQLite."
         )
-    options: dict[str, object] = {"charset": "utf8mb4", "connect_timeout": 5}
+    options: dict[str, object] = {
+        "charset": "utf8mb4",
+        "connect_timeout": 5,
+        # A server that hangs must not hang us; a lock that isn't to be had is said before that.
+        "read_timeout": 30,
+        "write_timeout": 30,
+        "init_command": "SET SESSION innodb_lock_wait_timeout = 10",
+    }
     query = dict(parse_qsl(url.query))
     socket = query.pop("unix_socket", "")
     if query:

@@ -26,6 +26,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 COOKIE = "playground_token"
+UPLOADS = "/api/v1/uploads"  # files: the one write that isn't JSON
 OPEN_PATHS = frozenset({"/healthz"})  # says nothing private; the start script asks it
 
 
@@ -37,7 +38,7 @@ class LocalMode:
         if scope["type"] not in ("http", "websocket"):
             await self.app(scope, receive, send)
             return
-        headers = _headers(scope)
+        headers = headers_of(scope)
         code = refusal(scope, headers)
         if code is None and settings.LOCAL_TOKEN and scope["path"] not in OPEN_PATHS:
             token = paths.secret(settings.LOCAL_TOKEN_FILE)
@@ -49,7 +50,7 @@ class LocalMode:
         if code is None:
             await self.app(scope, receive, send)
         else:
-            await _refuse(scope, headers, send, code)
+            await refuse(scope, headers, send, code)
 
 
 def refusal(scope: Scope, headers: dict[str, list[str]]) -> str | None:
@@ -66,13 +67,22 @@ def refusal(scope: Scope, headers: dict[str, list[str]]) -> str | None:
         return "foreign_origin"
     if scope["type"] == "websocket":
         # Every browser sends Origin with a handshake; what sends none is no browser.
-        return None if _fetch_site_ok(headers, "GET", socket=True) else "foreign_origin"
+        return None if fetch_site_ok(headers, "GET", socket=True) else "foreign_origin"
     method = scope["method"]
-    if not _fetch_site_ok(headers, method):
+    if not fetch_site_ok(headers, method):
         return "foreign_origin"
-    if method not in SAFE and not _is_json(headers) and not _is_bare_delete(method, headers):
-        return "not_json"
-    return None
+    return body_refusal(scope, headers)
+
+
+def body_refusal(scope: Scope, headers: dict[str, list[str]]) -> str | None:
+    """The code of what is wrong with the kind of a write's body."""
+    method = scope["method"]
+    if method in SAFE or _is_json(headers) or _is_bare_delete(method, headers):
+        return None
+    if method == "POST" and scope["path"] == UPLOADS:
+        # No form can send the header, and a script of another site must ask first.
+        return None if headers.get("x-playground") == ["1"] else "header_needed"
+    return "not_json"
 
 
 def _hosts() -> list[str]:
@@ -91,7 +101,7 @@ def _on_loopback(scope: Scope) -> bool:
         return server[0] in ("localhost", "testserver")
 
 
-def _fetch_site_ok(headers: dict[str, list[str]], method: str, *, socket: bool = False) -> bool:
+def fetch_site_ok(headers: dict[str, list[str]], method: str, *, socket: bool = False) -> bool:
     """Whether the browser calls this our own page's request, or a plain visit to the page.
 
     `same-site` is another port of this machine: another program, so as foreign as any.
@@ -122,7 +132,7 @@ def _is_bare_delete(method: str, headers: dict[str, list[str]]) -> bool:
     return method == "DELETE" and empty and not any(name in headers for name in said)
 
 
-def _headers(scope: Scope) -> dict[str, list[str]]:
+def headers_of(scope: Scope) -> dict[str, list[str]]:
     """All values of each header, names in small letters."""
     found: dict[str, list[str]] = {}
     for name, value in scope["headers"]:
@@ -170,7 +180,7 @@ async def _let_in(scope: Scope, send: Send, token: str) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-async def _refuse(scope: Scope, headers: dict[str, list[str]], send: Send, code: str) -> None:
+async def refuse(scope: Scope, headers: dict[str, list[str]], send: Send, code: str) -> None:
     """The problem, as a response or as the answer to a handshake."""
     content = problems.body(
         code,

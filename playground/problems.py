@@ -8,10 +8,13 @@ from __future__ import annotations
 import json
 import logging
 import random
+import re
 import secrets
+import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from inspect import iscoroutinefunction
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -20,8 +23,11 @@ from django.utils.translation import get_language
 
 from compute.core.errors import InvalidParams, Problem
 from compute.core.texts import Text
+from playground import logs
 
 log = logging.getLogger(__name__)
+access = logging.getLogger("playground.access")
+REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
 CONTENT_TYPE = "application/problem+json"
 
 
@@ -47,7 +53,14 @@ PROBLEMS: Mapping[str, Spec] = {
         ("Token needed", "需要令牌"),
         ("Open the address that the start printed.", "请打开启动时打印的地址。"),
     ),
-    "not_signed_in": _spec(401, ("Not signed in", "未登录"), ("Sign in first.", "请先登录。")),
+    "not_signed_in": _spec(
+        401,
+        ("Not signed in", "未登录"),
+        (
+            "Sign in on the site, or send Authorization: Bearer with a token that is valid.",
+            "请在网站上登录，或带上 Authorization: Bearer 和有效的令牌。",
+        ),
+    ),
     "foreign_host": _spec(
         403,
         ("Foreign host", "主机名不符"),
@@ -69,7 +82,31 @@ PROBLEMS: Mapping[str, Spec] = {
             "本地模式拒绝经代理转发的请求；请改用服务器模式。",
         ),
     ),
+    "scope_needed": _spec(
+        403,
+        ("Scope needed", "权限不足"),
+        (
+            'This token lacks the scope "{scope}".',
+            "这个令牌没有“{scope}”权限。",
+        ),
+    ),
     "forbidden": _spec(403, ("Forbidden", "禁止访问"), ("You may not do this.", "你无权这样做。")),
+    "quota_exceeded": _spec(
+        403,
+        ("Quota used up", "配额已用完"),
+        (
+            "Your files take {used_mb} MB; the limit is {limit_mb} MB. Delete old runs or uploads.",
+            "你的文件占用 {used_mb} MB，上限为 {limit_mb} MB。请删除旧的运行或上传文件。",
+        ),
+    ),
+    "header_needed": _spec(
+        403,
+        ("Header needed", "缺少请求头"),
+        (
+            "Send the header X-Playground: 1 with an upload.",
+            "上传时请带上请求头 X-Playground: 1。",
+        ),
+    ),
     "not_found": _spec(
         404, ("Not found", "未找到"), ("There is nothing at this address.", "此地址没有内容。")
     ),
@@ -82,6 +119,16 @@ PROBLEMS: Mapping[str, Spec] = {
         404,
         ("No such file", "没有此文件"),
         ("The job has not made a file of this name.", "该任务没有产生这个名称的文件。"),
+    ),
+    "token_not_found": _spec(
+        404,
+        ("No such token", "没有此令牌"),
+        ("You have no token with this id.", "你没有这个编号的令牌。"),
+    ),
+    "upload_not_found": _spec(
+        404,
+        ("No such upload", "没有此上传文件"),
+        ("You have no uploaded file with this id.", "你没有这个编号的上传文件。"),
     ),
     "kind_not_found": _spec(
         404,
@@ -99,6 +146,14 @@ PROBLEMS: Mapping[str, Spec] = {
         (
             "Ask for application/json or text/event-stream.",
             "请接受 JSON 或 text/event-stream。",
+        ),
+    ),
+    "upload_stalled": _spec(
+        408,
+        ("Upload stalled", "上传中断"),
+        (
+            "Nothing came for {seconds} seconds, so the upload was ended. Send it again.",
+            "{seconds} 秒没有收到数据，上传已中断，请重新上传。",
         ),
     ),
     "illegal_state": _spec(
@@ -119,13 +174,38 @@ PROBLEMS: Mapping[str, Spec] = {
         ("Not ended", "尚未结束"),
         ("The job is {state}. Cancel it first.", "任务处于 {state}，请先取消。"),
     ),
+    "idempotency_in_progress": _spec(
+        409,
+        ("Still being answered", "仍在处理"),
+        (
+            "The first request with this Idempotency-Key is still being answered.",
+            "使用这个 Idempotency-Key 的第一个请求仍在处理中。",
+        ),
+    ),
+    "upload_in_use": _spec(
+        409,
+        ("In use", "正在使用"),
+        (
+            "Jobs that have not ended need this file: {jobs}. Cancel them or wait, then delete it.",
+            "还有未结束的任务需要这个文件：{jobs}。请取消或等它们结束，再删除。",
+        ),
+    ),
     "too_large": _spec(413, ("Too large", "过大"), ("The body is over 1 MB.", "请求体超过 1 MB。")),
+    "upload_too_large": _spec(413, ("File too large", "文件过大"), ("{why}", "{why}")),
     "not_json": _spec(
         415,
         ("JSON only", "只收 JSON"),
         (
             "Send writes with Content-Type: application/json.",
             "写入请求须带 Content-Type: application/json。",
+        ),
+    ),
+    "not_multipart": _spec(
+        415,
+        ("Not multipart", "不是 multipart"),
+        (
+            "Send the file as multipart/form-data, in a field named file.",
+            "请以 multipart/form-data 发送文件，字段名为 file。",
         ),
     ),
     "range_not_satisfiable": _spec(
@@ -137,7 +217,32 @@ PROBLEMS: Mapping[str, Spec] = {
         422, ("Invalid request", "请求无效"), ("Some values are not valid.", "有些值无效。")
     ),
     "invalid_params": _spec(422, ("Invalid parameters", "参数无效"), ("{all}", "{all}")),
+    "idempotency_mismatch": _spec(
+        422,
+        ("Key used before", "幂等键已用过"),
+        (
+            "This Idempotency-Key was used for another request. Take a new key for a new request.",
+            "这个 Idempotency-Key 已用于另一个请求；新的请求请换一个新键。",
+        ),
+    ),
+    "upload_refused": _spec(422, ("File refused", "文件不能用"), ("{why}", "{why}")),
     "unknown_kind": _spec(422, ("Unknown kind", "未知类型"), ("{all}", "{all}")),
+    "too_many_requests": _spec(
+        429,
+        ("Too many requests", "请求过多"),
+        (
+            "At most {limit} of these requests a minute. Go on in {wait_s} s.",
+            "这类请求每分钟最多 {limit} 次，请在 {wait_s} 秒后继续。",
+        ),
+    ),
+    "too_many_waiting": _spec(
+        429,
+        ("Too many waiting", "排队过多"),
+        (
+            "{waiting} of your jobs wait already; {limit} may. Wait for some to start.",
+            "你已有 {waiting} 个任务在排队，最多 {limit} 个。请等一些任务开始后再提交。",
+        ),
+    ),
     "internal": _spec(
         500,
         ("Internal error", "内部错误"),
@@ -147,6 +252,14 @@ PROBLEMS: Mapping[str, Spec] = {
         503,
         ("Store unavailable", "存储不可用"),
         ("A store does not answer. Try again in a moment.", "存储暂无应答，请稍后再试。"),
+    ),
+    "no_space": _spec(
+        507,
+        ("Disk full", "磁盘已满"),
+        (
+            "The server's disk is full. Tell whoever runs it.",
+            "服务器磁盘已满，请告知管理员。",
+        ),
     ),
 }
 # For answers that Django or ninja made on their own: which code says the same.
@@ -259,11 +372,15 @@ def response(
     )
     answer["Cache-Control"] = "no-store"
     if content["status"] in (429, 503):
-        # Jittered, so that those who were turned away together don't come back together.
-        answer["Retry-After"] = str(random.randint(1, 5))
+        answer["Retry-After"] = str(jittered(1))
     for name, value in (headers or {}).items():
         answer[name] = value
     return answer
+
+
+def jittered(seconds: int) -> int:
+    """`seconds` or up to four more: those who were turned away together come back apart."""
+    return seconds + random.randint(0, 4)
 
 
 def from_exception(request: HttpRequest, problem: ApiProblem) -> HttpResponse:
@@ -295,10 +412,12 @@ def from_validation(found: list[dict[str, Any]]) -> ApiProblem:
 
 
 def request_id(request: HttpRequest) -> str:
-    """Names the request in the answer and in the log."""
+    """Names the request in the answer and in the log: as the client calls it in `X-Request-ID`,
+    where that is a plain word, else a name of our own."""
     known = getattr(request, "request_id", None)
     if known is None:
-        known = secrets.token_hex(8)
+        given = request.headers.get("X-Request-ID", "")
+        known = given if REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
         request.request_id = known  # type: ignore[attr-defined]
     return str(known)
 
@@ -329,14 +448,27 @@ def problem_middleware(get_response: Callable[[HttpRequest], Any]) -> Callable[.
         awaited: Callable[[HttpRequest], Awaitable[HttpResponseBase]] = get_response
 
         async def middleware(request: HttpRequest) -> HttpResponseBase:
-            return _finish(request, await awaited(request))
+            with logs.about(request_id=request_id(request)):
+                started = time.monotonic()
+                return _told(request, _finish(request, await awaited(request)), started)
 
         return middleware
 
     def sync_middleware(request: HttpRequest) -> HttpResponseBase:
-        return _finish(request, get_response(request))
+        with logs.about(request_id=request_id(request)):
+            started = time.monotonic()
+            return _told(request, _finish(request, get_response(request)), started)
 
     return sync_middleware
+
+
+def _told(request: HttpRequest, answer: HttpResponseBase, started: float) -> HttpResponseBase:
+    """The log of the API's writes, refused ones too. Reads are too many to be worth a line."""
+    if is_api(request.path) and request.method not in ("GET", "HEAD", "OPTIONS"):
+        where = quote(request.path[:200])
+        milliseconds = 1000 * (time.monotonic() - started)
+        access.info("%s %s %s %.0f ms", request.method, where, answer.status_code, milliseconds)
+    return answer
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:

@@ -4,6 +4,7 @@ defaults have killed idle reads before (redis-py 8: five seconds), and an endles
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from collections.abc import Callable
@@ -25,6 +26,7 @@ __all__ = [
     "async_client",
     "broker_options",
     "broker_url",
+    "check_room",
     "client",
     "wait_for_redis",
 ]
@@ -54,6 +56,15 @@ def client(*, block_s: float = 0.0) -> redis.Redis:
 def shared() -> redis.Redis:
     """This process's common client for short commands (its pool is thread-safe)."""
     return client()
+
+
+def check_room() -> None:
+    """Raises RedisError when Redis has no memory left: a job taken now could not tell its story.
+
+    A Redis that is away raises nothing. Rows wait for it, and its own restart empties nothing.
+    """
+    with contextlib.suppress(*UNAVAILABLE):
+        shared().set("room", "1", ex=60)
 
 
 def async_client(*, block_s: float = 0.0) -> redis.asyncio.Redis:

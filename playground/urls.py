@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from django.conf import settings
 from django.urls import include, path
 
 from playground import health_view, problems
@@ -10,11 +11,19 @@ handler403 = "playground.problems.forbidden"
 handler404 = "playground.problems.not_found"
 handler500 = "playground.problems.server_error"
 
+staff = []
+if settings.SERVER_MODE:
+    from django.contrib import admin
+
+    staff = [path("admin/", admin.site.urls)]
 urlpatterns = [
+    *staff,
     path("healthz", health_view.healthz, name="healthz"),
     path("api/v1/", api.urls),
     path("api/", problems.unknown_address),
     path("api/<path:rest>", problems.unknown_address),
+    path("accounts/", include("playground.accounts.urls")),
     path("labs/", include("playground.labs.urls")),
+    path("", include("playground.operations.urls")),
     path("", include("playground.web.urls")),
 ]

@@ -19,6 +19,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--slow-sample", type=int, default=0, metavar="N", help="N of the slow tests, by the seed"
     )
+    parser.addoption(
+        "--database", choices=["sqlite", "mysql"], default="sqlite", help="of the running stack"
+    )
     parser.addoption("--slow-seed", default="", help="default: the commit that is checked out")
 
 
@@ -54,9 +57,20 @@ def compiled_catalogues() -> None:
 
 
 @pytest.fixture(scope="session")
-def stack() -> Iterator[Stack]:
+def stack(request: pytest.FixtureRequest) -> Iterator[Stack]:
     """A running playground: `.url`, `.port`, `.var`, `.env`."""
-    running = Stack()
+    running = Stack(database=request.config.getoption("--database"))
+    try:
+        running.start()
+        yield running
+    finally:
+        running.stop()
+
+
+@pytest.fixture(scope="session")
+def mysql_stack() -> Iterator[Stack]:
+    """The same on a private MariaDB: `.mariadb`."""
+    running = Stack(database="mysql")
     try:
         running.start()
         yield running

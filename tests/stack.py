@@ -12,11 +12,14 @@ import socket
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
+
+from tests.mariadb import MariaDB
 
 ROOT = Path(__file__).resolve().parents[1]
 TEST_KINDS = "tests.playground.kinds"
@@ -65,9 +68,10 @@ class RedisServer:
 
 
 class Stack:
-    """`url`, `port`, `var`, `env`; `start`, `stop`; single parts by name in `parts`."""
+    """`url`, `port`, `var`, `env`; `start`, `stop`; single parts by name in `parts`. The database
+    is SQLite, or with `database="mysql"` a private MariaDB, `mariadb`."""
 
-    def __init__(self, **environment: str) -> None:
+    def __init__(self, database: str = "sqlite", **environment: str) -> None:
         # A short path: a unix socket's is limited.
         self.var = Path(tempfile.mkdtemp(prefix="pg-"))
         self.port = free_port()
@@ -85,11 +89,16 @@ class Stack:
             **environment,
         }
         self.env.pop("DATABASE_URL", None)
+        self.mariadb = MariaDB() if database == "mysql" else None
+        if self.mariadb is not None:
+            self.env["DATABASE_URL"] = self.mariadb.url
         self.parts: dict[str, subprocess.Popen[bytes]] = {}
         self.log = self.var / "stack.log"
 
     def start(self) -> None:
         self.redis.start()
+        if self.mariadb is not None:
+            self.mariadb.create()
         ready = [
             self._manage("migrate", "--verbosity", "0"),
             self._manage("collectstatic", "--no-input", "--verbosity", "0"),
@@ -146,6 +155,20 @@ class Stack:
             text=True,
         )
 
+    def shell(self, code: str) -> str:
+        """Runs Python with this stack's settings and rows; what it printed."""
+        done = subprocess.run(
+            [sys.executable, "-c", "import django; django.setup()\n" + textwrap.dedent(code)],
+            env=self.env,
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
     def health(self) -> tuple[int, dict[str, Any]]:
         try:
             with urllib.request.urlopen(f"{self.url}/healthz", timeout=5) as answer:
@@ -181,4 +204,6 @@ class Stack:
                 process.wait()
         self.parts.clear()
         self.redis.stop()
+        if self.mariadb is not None:
+            self.mariadb.remove()
         shutil.rmtree(self.var, ignore_errors=True)

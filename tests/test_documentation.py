@@ -358,7 +358,7 @@ def test_the_scan_of_variables_sees_what_it_should() -> None:
     found = read_variables()
     expected = {"COMPUTE_KINDS", "LC_ALL", "LANG", "CHROMIUM", "TORCH_INDEX_URL", "PYTHON"}
     assert expected <= found
-    assert {"PORT", "DATABASE_URL", "LEASE_S", "TRAINING_DEVICE"} <= set(declared_settings())
+    assert {"PORT", "DATABASE_URL", "LEASE_S", "TRAINING_DEVICES"} <= set(declared_settings())
 
 
 @language

@@ -18,6 +18,7 @@ from compute.core import run
 from compute.core.errors import Canceled, ComputeError, InvalidParams
 from compute.core.events import dumps
 from compute.core.kinds import Kind, all_kinds, get, json_schema
+from compute.core.schema import choices_of
 from compute.core.texts import Text, shorten
 from compute.core.validation import expected
 
@@ -50,6 +51,7 @@ _WORDS = {
     "kinds": Text("Kinds", "任务类型"),
     "files": Text("Files are in", "文件位于"),
     "step": Text("step", "步"),
+    "file": Text("path of a file", "文件路径"),
 }
 
 
@@ -137,7 +139,9 @@ def help_of(kind: Kind, lang: str) -> str:
     for name, field in schema["params"]["properties"].items():
         takes = expected(field).get(lang).strip()
         if "x-choices" in field:
-            takes = " | ".join(str(c) for c in field["enum"] if c is not None)
+            takes = " | ".join(map(str, choices_of(field)))
+        if "x-upload" in field:
+            takes += f" | {_WORDS['file'].get(lang)}"
         if name in required:
             takes += f"  [{_WORDS['required'].get(lang)}]"
         else:

@@ -25,6 +25,11 @@ _OWN_TYPES = frozenset({"state", "control", "gap", "end"})  # not for a job to s
 _NO_INPUT = Text(
     'The job that "{name}" names has no files here.', "“{name}”指定的任务在这里没有文件。"
 )
+_NO_FILE = Text("There is no file {path}.", "没有文件 {path}。")
+_UPLOAD_GONE = Text(
+    "The file that this job needs has been deleted. Upload it again.",
+    "这个任务需要的文件已被删除，请重新上传。",
+)
 
 
 class Context:
@@ -164,6 +169,22 @@ class Context:
             found = value
         if found is None or not Path(found).is_dir():
             raise UserError(_NO_INPUT.format(name=value))
+        return Path(found)
+
+    def upload(self, param: str) -> Path:
+        """The file of the upload that the param names; in a notebook the path of any file.
+
+        Raises UserError when there is none.
+        """
+        value = getattr(self.params, param)
+        found = self._inputs.get(param)
+        if found is None and self._inputs_are_paths:
+            path = Path(str(value)).expanduser()
+            if path.is_file():
+                return path
+            raise UserError(_NO_FILE.format(path=path))
+        if found is None or not Path(found).is_file():
+            raise UserError(_UPLOAD_GONE)
         return Path(found)
 
     # Being told things

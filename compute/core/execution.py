@@ -28,7 +28,8 @@ _WRONG_TYPE = Text("{name} has the wrong type", "{name} 的类型不对")
 class Spec:
     """What a runner is given for one job; in JSON an object with these names, paths as strings.
 
-    inputs       artifact folders of other jobs, by the param that names the job
+    inputs       artifact folders of other jobs, by the param that names the job; the file itself
+                 where it names an upload
     resume_from  the folder of an earlier attempt whose checkpoint to continue
     replay       that attempt's `control` events, of which `set` is told again
     """

@@ -37,6 +37,7 @@ __all__ = [
     "all_kinds",
     "get",
     "json_schema",
+    "names",
     "param",
     "problem",
     "register",
@@ -45,6 +46,8 @@ __all__ = [
 ]
 
 CONTROLS = frozenset({"cancel", "pause", "resume", "step", "set"})
+UPLOAD = "upload:"  # before the form of an upload, in refs
+UPLOAD_FORMS = ("text", "vectors")
 EXTRA_KINDS = "COMPUTE_KINDS"  # environment: more modules that declare kinds, comma-separated
 
 _NOT_SETTABLE = Text(
@@ -57,7 +60,8 @@ RunFunction = Callable[["Context"], "Mapping[str, Any] | None"]
 
 @dataclass(frozen=True)
 class Source:
-    """A job that a param names, as a check sees it: its files so far by name, and is it over."""
+    """What a param names, as a check sees it: a job's files so far by name, and is it over; or the
+    files of an upload, with what was found in it as `about.json`."""
 
     files: Mapping[str, Path]
     ended: bool
@@ -74,10 +78,13 @@ class Kind:
     result    names in the result, each with what it is; frames likewise for frame events
     controls  of cancel pause resume step set; `settable` names the params that set may change
     refs      params that hold another job's id, each with the kinds that job may be of: its
-              artifacts become an input
-    check     what the params ask of those jobs' files, called with the params and a Source a ref
-              before the job is queued. The site calls it: light imports only. The job itself
-              must not rely on it, for a notebook doesn't call it.
+              artifacts become an input. "upload:text" or "upload:vectors" among them: the id of a
+              file of that form, which somebody has uploaded
+    check     what the params ask of those files, called with the params and a Source a ref before
+              the job is queued, if every ref names something. The site calls it: light imports
+              only. The job itself must not rely on it, for a notebook doesn't call it.
+    cpu_s     seconds of processor time over all threads and processes; None: what its threads
+              can use before `deadline_s`
     warm      modules that a warm runner imports ahead
     """
 
@@ -94,6 +101,7 @@ class Kind:
     refs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     check: Check | None = None
     deadline_s: int = 600
+    cpu_s: float | None = None
     warm: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -173,6 +181,27 @@ def _validated(model: type[Params], raw: Any) -> Params:
         raise InvalidParams(problems_of(model, error)) from None
 
 
+def names(kind: Kind, param: str, value: Any) -> bool:
+    """Whether that value of a param in `refs` names something: it is neither empty nor one of the
+    choices that the kind knows by itself."""
+    extra = kind.params.model_fields[param].json_schema_extra
+    choices = extra.get("x-choices", {}) if isinstance(extra, dict) else {}
+    return bool(value) and not (isinstance(choices, dict) and value in choices)
+
+
+def _uploads_agree(kind: Kind) -> bool:
+    declared = {}
+    for name, info in kind.params.model_fields.items():
+        if isinstance(info.json_schema_extra, dict) and "x-upload" in info.json_schema_extra:
+            declared[name] = [f"{UPLOAD}{info.json_schema_extra['x-upload']}"]
+    said = {
+        name: [a for a in allowed if a.startswith(UPLOAD)] for name, allowed in kind.refs.items()
+    }
+    forms = {form for allowed in said.values() for form in allowed}
+    known = {f"{UPLOAD}{form}" for form in UPLOAD_FORMS}
+    return forms <= known and declared == {name: found for name, found in said.items() if found}
+
+
 def _faults(kind: Kind) -> list[str]:
     """What is wrong with a declaration, for its author."""
     fields = kind.params.model_fields
@@ -183,6 +212,7 @@ def _faults(kind: Kind) -> list[str]:
         (kind.settable <= set(fields), "settable names params"),
         (set(kind.refs) <= set(fields), "refs name params"),
         (all(kind.refs.values()), "each of refs says which kinds it may name"),
+        (_uploads_agree(kind), "refs and param(upload=…) name the same forms of uploads"),
         (("set" in kind.controls) == bool(kind.settable), "set and settable come together"),
         (kind.deadline_s > 0, "deadline_s is above zero"),
     ]

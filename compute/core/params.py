@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
@@ -11,6 +12,9 @@ from pydantic_core import PydanticCustomError
 
 from compute.core.errors import Problem
 from compute.core.texts import Text
+
+UPLOAD_ID = re.compile(r"[0-9a-hjkmnp-tv-z]{20}")
+PATH = re.compile(r"[/\\.]")
 
 
 class ProblemError(ValueError):
@@ -50,11 +54,21 @@ class Params(BaseModel):
     @classmethod
     def _choices_are_closed(cls, value: Any, info: ValidationInfo) -> Any:
         extra = cls.model_fields[info.field_name or ""].json_schema_extra
-        if isinstance(extra, dict) and "enum" in extra:
-            allowed = extra["enum"]
-            if value is not None and isinstance(allowed, list) and value not in allowed:
-                raise PydanticCustomError("choice", "not one of the choices")
+        if not isinstance(extra, dict) or "x-choices" not in extra or value is None:
+            return value
+        allowed = extra.get("enum", extra["x-choices"])
+        known = isinstance(allowed, list | dict) and value in allowed
+        if not known and not ("x-upload" in extra and names_upload(value)):
+            raise PydanticCustomError("choice", "not one of the choices")
         return value
+
+
+def names_upload(value: Any) -> bool:
+    """Whether a value is the id of an upload, or the path of a file, by its looks alone.
+
+    A path is for a notebook or a shell; the site takes ids only.
+    """
+    return isinstance(value, str) and bool(UPLOAD_ID.fullmatch(value) or PATH.search(value))
 
 
 def param(
@@ -67,20 +81,32 @@ def param(
     group: Text | None = None,
     advanced: bool = False,
     widget: str | None = None,
+    upload: str | None = None,
+    own: str | None = None,
     **constraints: Any,
 ) -> Any:
     """A field of a Params model; `...` as default makes it required.
 
     `constraints` are pydantic's: ge gt le lt multiple_of min_length max_length pattern.
-    With `choices` any other value is refused. Label, help and the rest stand in the JSON Schema
-    as x-label, x-help, x-unit, x-choices, x-group, x-advanced and x-widget.
+    With `choices` any other value is refused. With `upload` ("text" or "vectors") beside them the
+    id of an upload of that form is taken, too; the kind's `refs` says so as well. `own` is the
+    choice that another param completes; forms offer uploading in its place.
+    Label, help and the rest stand in the JSON Schema as x-label, x-help, x-unit, x-choices,
+    x-group, x-advanced, x-widget, x-upload and x-own.
     """
     extra: dict[str, Any] = {"x-label": label.as_dict(), "x-help": help.as_dict()}
     if unit is not None:
         extra["x-unit"] = unit
     if choices is not None:
-        extra["enum"] = list(choices)
         extra["x-choices"] = {str(value): text.as_dict() for value, text in choices.items()}
+        if upload is None:
+            extra["enum"] = list(choices)
+        else:  # one of the choices, or an id
+            extra["anyOf"] = [{"enum": list(choices)}, {"pattern": f"^{UPLOAD_ID.pattern}$"}]
+    if upload is not None:
+        extra["x-upload"] = upload
+    if own is not None:
+        extra["x-own"] = own
     if group is not None:
         extra["x-group"] = group.as_dict()
     if advanced:

@@ -1,9 +1,11 @@
 """The process that a job runs in: `python -m compute.core.runner [--warm module,module]`.
 
 stdin takes JSON lines: `{"spec": {…}}` starts a job, `{"control": {"action": …, "values": …}}`
-reaches the job that runs (with "job" only the one of that id). stdout gives JSON lines
-`{"type", "t", "data"}`: `ready` first and after each job, and a job's events in between, the last
-of them `end`. One spec after another is served until stdin closes; when it closes under a running
+reaches the job that runs (with "job" only the one of that id). `{"ping": token}` is answered by
+the thread that jobs run in, so it is a job that does nothing. stdout gives JSON lines
+`{"type", "t", "data"}`: `ready` first and after each job, `pong` after a ping, and a job's events in
+between, the last of them `end`. On stderr a line that starts with ASCII's record separator names
+the job that the following lines belong to, an empty name none. One spec after another is served until stdin closes; when it closes under a running
 job, the process kills its own group, so that nothing it started lives on.
 """
 
@@ -35,6 +37,8 @@ from compute.core.texts import Text
 DEADLINE_GRACE_S = 2.0  # a job that ticks ends itself; after this much more it is ended
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
+ABOUT = "\x1e"  # on stderr: the job that the following lines are about
+
 _RUNAWAY = Text(
     "The job reached its time limit of {seconds} s and did not stop by itself.",
     "任务到达 {seconds} 秒的时间上限，且没有自行停止。",
@@ -48,6 +52,11 @@ class Order:
     raw: Any
     job: str | None
     box: ControlBox = field(default_factory=ControlBox)
+
+
+@dataclass(frozen=True)
+class Ping:
+    token: str
 
 
 class Output:
@@ -79,6 +88,10 @@ class Output:
         with self._lock:
             self._write(dumps({"type": "ready", "t": time.time(), "data": data}))
 
+    def pong(self, token: str) -> None:
+        with self._lock:
+            self._write(dumps({"type": "pong", "t": time.time(), "data": {"ping": token}}))
+
     def _write(self, line: str) -> None:
         try:
             self._stream.write(line.encode() + b"\n")
@@ -92,7 +105,7 @@ class Runner:
 
     def __init__(self, *, orders: BinaryIO, output: Output) -> None:
         self._orders, self._output = orders, output
-        self._queue: queue.SimpleQueue[Order | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Order | Ping | None] = queue.SimpleQueue()
         self._open: list[Order] = []  # read and not ended, oldest first
         self._lock = threading.Lock()  # never held while writing, nor by a signal handler
         self._leaving = False
@@ -104,6 +117,9 @@ class Runner:
         threading.Thread(target=self._read, name="orders", daemon=True).start()
         self._output.ready(self._jobs)
         while not self._leaving and (order := self._queue.get()) is not None:
+            if isinstance(order, Ping):
+                self._output.pong(order.token)
+                continue
             with devices.tidy_process():
                 self._run(order)
             self._jobs += 1
@@ -117,6 +133,13 @@ class Runner:
 
     def _run(self, order: Order) -> None:
         self._output.begin(lambda: self._close(order))
+        say_about(order.job or "")
+        try:
+            self._execute(order)
+        finally:
+            say_about("")
+
+    def _execute(self, order: Order) -> None:
         try:
             spec = Spec.parse(order.raw)
         except InvalidParams as refused:
@@ -151,6 +174,9 @@ class Runner:
             message = None
         if isinstance(message, dict) and isinstance(message.get("control"), dict):
             self._control(message["control"])
+            return
+        if isinstance(message, dict) and isinstance(message.get("ping"), str):
+            self._queue.put(Ping(message["ping"]))
             return
         raw = message.get("spec") if isinstance(message, dict) else None
         job = raw.get("job") if isinstance(raw, dict) else None
@@ -209,6 +235,14 @@ class Watchdog:
         self._output.event("error", failure.data())
         self._output.event("end", end_data("failed", reason=failure.reason, text=failure.text))
         end_group()
+
+
+def say_about(job: str) -> None:
+    """Marks what follows on stderr as this job's. A shell or a notebook never gets here."""
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os.write(2, f"{ABOUT}{job}\n".encode())
 
 
 def end_group() -> NoReturn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,13 @@ def params_schema(params: type[Params]) -> dict[str, Any]:
         name: _plain_property(field) for name, field in schema["properties"].items()
     }
     return schema
+
+
+def choices_of(field: Mapping[str, Any]) -> list[Any]:
+    """The values that a property lists, in the order of their declaration; beside them an upload
+    may be allowed."""
+    listed = field.get("enum") or field.get("anyOf", [{}])[0].get("enum", [])
+    return [value for value in listed if value is not None]
 
 
 def _plain_property(field: dict[str, Any]) -> dict[str, Any]:

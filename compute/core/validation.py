@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from compute.core.errors import DID_YOU_MEAN, Problem
 from compute.core.params import Params, ProblemError
-from compute.core.schema import params_schema
+from compute.core.schema import choices_of, params_schema
 from compute.core.texts import Text, joined, shorten
 
 _WRONG = Text(
@@ -22,6 +22,9 @@ _MISSING = Text("{label} is missing: give {expected}.", "缺少{label}：请填{
 _CHOICE = Text(
     "{label}: choose one of {choices}; you gave {value}.",
     "{label}：请从 {choices} 中选一个，现在是 {value}。",
+)
+_OR_UPLOAD = Text(
+    "{choices}, or the id of a file that you have uploaded", "{choices}，或你上传的文件的编号"
 )
 _UNKNOWN = Text('There is no parameter "{name}".', "没有名为“{name}”的参数。")
 _ALL = Text("The parameters are {names}.", "可用的参数有 {names}。")
@@ -111,7 +114,7 @@ def _problem(params: type[Params], item: dict[str, Any], raised: object) -> Prob
         return Problem(pointer_of(where), _MISSING.format(label=label, expected=expected(field)))
     if kind == "string_unicode":
         return Problem(pointer_of(where), _BROKEN_TEXT.format(label=label))
-    if kind in ("choice", "literal_error") or "enum" in field:
+    if kind in ("choice", "literal_error") or "enum" in field or "x-choices" in field:
         return _choice(pointer_of(where), label, field, value)
     if kind == "value_error" and raised is not None:
         said = str(raised)
@@ -126,9 +129,11 @@ def _label(name: str, field: dict[str, Any]) -> Text:
 
 
 def _choice(pointer: str, label: Text, field: dict[str, Any], value: Any) -> Problem:
-    allowed = [choice for choice in field["enum"] if choice is not None]
+    allowed = choices_of(field)
     near = difflib.get_close_matches(str(value), [str(choice) for choice in allowed], n=3)
-    text = _CHOICE.format(label=label, choices=", ".join(map(str, allowed)), value=shown(value))
+    names = ", ".join(map(str, allowed))
+    choices = _OR_UPLOAD.format(choices=names) if "x-upload" in field else Text(names, names)
+    text = _CHOICE.format(label=label, choices=choices, value=shown(value))
     if near:
         text = joined([text, DID_YOU_MEAN.format(near=near[0])])
     return Problem(pointer, text, [c for c in allowed if str(c) in near] if near else allowed)

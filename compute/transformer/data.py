@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compute.core.texts import Text
-from compute.text import corpora
+from compute.text import corpora, decoding, intake
 
 if TYPE_CHECKING:
+    from compute.core.context import Context
     from compute.transformer.params import TrainParams
 
 OWN = "text"  # the value of `data` that means "the text I give"
@@ -19,30 +21,50 @@ DATA_CHOICES: dict[str, Text] = {
 }
 
 
-def text_of(params: TrainParams) -> str:
-    """The whole training text."""
+class Facts(NamedTuple):
+    """What checks and estimates need to know of a text before anything is trained on it."""
+
+    tokens: int  # its length in characters
+    vocabulary: tuple[str, ...]  # its distinct characters, in code point order
+    probe: str  # the sentence whose attention is shown: the one given, or one that suits the text
+
+
+def is_upload(params: TrainParams) -> bool:
+    """Whether the text is a file: an upload on the site, a path in a notebook."""
+    return params.data not in DATA_CHOICES
+
+
+def text_of(params: TrainParams, ctx: Context) -> str:
+    """The whole training text. Raises UserError in words for a file that holds none."""
+    if is_upload(params):
+        return decoding.read_text(ctx.upload("data"))
     return params.text or "" if params.data == OWN else corpora.read(params.data)
 
 
-def length_of(params: TrainParams) -> int:
-    """Its length in tokens, which are characters."""
-    return len(params.text or "") if params.data == OWN else corpora.facts(params.data).tokens
+def facts_of(params: TrainParams) -> Facts | None:
+    """The facts of the text, None when it is a file: the params alone say nothing about it.
 
-
-def vocabulary_of(params: TrainParams) -> tuple[str, ...]:
-    """Its distinct characters in code point order."""
+    Raises UserError when the package that a text comes with is missing.
+    """
+    if is_upload(params):
+        return None
     if params.data == OWN:
-        return tuple(sorted(set(params.text or "")))
-    return corpora.facts(params.data).vocabulary
+        return facts_in(params, params.text or "")
+    known = corpora.facts(params.data)
+    return Facts(known.tokens, known.vocabulary, params.probe or known.probe[: params.block])
 
 
-def probe_of(params: TrainParams) -> str:
-    """The sentence whose attention is shown: the one given, or one that suits the data."""
-    if params.probe:
-        return params.probe
-    if params.data == OWN:
-        return (params.text or "")[: min(32, params.block)]
-    return corpora.CORPORA[params.data].probe[: params.block]
+def facts_in(params: TrainParams, text: str) -> Facts:
+    """The facts of one's own text."""
+    first = text[: intake.FIRST_WORDS] if params.data == OWN else intake.first_words(text)
+    probe = params.probe or first[: params.block]
+    return Facts(len(text), tuple(sorted(set(text))), probe)
+
+
+def facts_from(params: TrainParams, about: Mapping[str, Any]) -> Facts:
+    """The facts of an upload, out of what was found when it came (`compute.text.intake`)."""
+    probe = params.probe or about["first"][: params.block]
+    return Facts(int(about["characters"]), tuple(about["vocabulary"]), probe)
 
 
 def split_at(tokens: int, block: int) -> int:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from compute.transformer import data, schedule
+from compute.transformer import schedule
 from compute.transformer.config import Config, parameter_count
 
 if TYPE_CHECKING:
+    from compute.transformer.data import Facts
     from compute.transformer.params import TrainParams
 
 FLOAT_BYTES = 4
@@ -30,15 +31,15 @@ def config_of(params: TrainParams, vocab: int) -> Config:
     )
 
 
-def snapshots(params: TrainParams) -> tuple[int, int]:
+def snapshots(params: TrainParams, facts: Facts) -> tuple[int, int]:
     """How many attention snapshots a run stores, and the bytes of one: L × h × T² numbers."""
     count = len(schedule.snapshot_steps(params.steps, params.snapshot_every))
-    tokens = len(data.probe_of(params))
+    tokens = len(facts.probe)
     return count, params.layers * params.heads * tokens**2 * FLOAT_BYTES
 
 
-def checkpoints(params: TrainParams) -> tuple[int, int]:
+def checkpoints(params: TrainParams, facts: Facts) -> tuple[int, int]:
     """How many checkpoints a run stores, and the bytes of one, optimiser state included."""
     count = -(-params.steps // params.checkpoint_every)
-    config = config_of(params, len(data.vocabulary_of(params)))
+    config = config_of(params, len(facts.vocabulary))
     return count, parameter_count(config) * FLOAT_BYTES * ADAMW_COPIES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compute.core.kinds import Kind, register
 from compute.core.texts import Text
-from compute.transformer import readable
+from compute.transformer import limits, readable
 from compute.transformer.params import TrainParams
 from compute.transformer.reading_params import CheckParams, GenerateParams, TraceParams
 
@@ -71,6 +71,8 @@ TRAIN = register(
         },
         controls=frozenset({"cancel", "pause", "resume", "step", "set"}),
         settable=frozenset({"lr"}),
+        refs={"data": ("upload:text",)},
+        check=limits.check_upload,
         deadline_s=3600,
         warm=("torch", "safetensors.torch", "compute.transformer.train"),
     )

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from compute.core.errors import Problem, UserError
+from compute.core.kinds import Source
 from compute.core.texts import Text
+from compute.text import intake
 from compute.text.chars import UnseenCharacters, unseen
 from compute.transformer import data, estimate, schedule
 from compute.transformer.config import nearest_d_model, nearest_heads
@@ -15,6 +19,8 @@ if TYPE_CHECKING:
 
 HEADS = (1, 16)
 D_MODEL = (16, 512)
+MAX_VOCABULARY = 8_000  # a long Chinese novel has about 5,000
+MAX_LOGITS = 150_000_000  # in one step; in float32, with their gradient and softmax, 1.8 GB
 DISK_LIMIT = 1_000_000_000  # bytes of snapshots, and of checkpoints, that one run may write
 
 NOT_DIVISIBLE = Text(
@@ -49,12 +55,40 @@ TOO_MANY_CHECKPOINTS = Text(
     "steps, or make the model smaller.",
     zh="检查点共需 {mb} MB，一次训练最多写 {limit} MB。请改为每 {nearest} 步存一次，或减小模型。",
 )
+TOO_MANY_CHARACTERS = Text(
+    en="This text has {vocabulary} different characters; a model here can have {limit}, since each "
+    "is a token with numbers of its own. Give a text of one language, or take rare characters out.",
+    zh="这份文本有 {vocabulary} 个不同的字符，这里的模型最多 {limit} 个，因为每个字符都是一个 "
+    "token，各有自己的参数。请换成单一语言的文本，或去掉生僻字符。",
+)
+TOO_MANY_LOGITS = Text(
+    en="Batch {batch} × block {block} × {vocabulary} different characters are too many numbers for "
+    "one step; it may have {limit} million. Take a batch of {nearest}, or a smaller block.",
+    zh="批大小 {batch} × 上下文长度 {block} × {vocabulary} 个不同字符，一步要算的数太多，"
+    "最多 {limit} 百万个。请把批大小改为 {nearest}，或减小上下文长度。",
+)
 
 
 def train_problems(params: TrainParams) -> list[Problem]:
-    """Everything wrong with these params that no single field shows."""
-    problems = [*_architecture_problems(params), *_text_problems(params)]
-    return problems or _size_problems(params)
+    """Everything wrong with these params that no single field shows. Of a file only the job and
+    `check_upload` know enough."""
+    problems = _architecture_problems(params)
+    try:
+        facts = data.facts_of(params)
+    except UserError as missing:
+        return [*problems, Problem("/data", missing.text)]
+    if facts is None:
+        return problems
+    return [*problems, *_text_problems(params, facts)] or _size_problems(params, facts)
+
+
+def check_upload(params: TrainParams, sources: Mapping[str, Source]) -> list[Problem]:
+    """What the params ask of an upload, before the job is queued."""
+    try:
+        about = json.loads(sources["data"].files[intake.ABOUT].read_text("utf-8"))
+    except (OSError, ValueError, KeyError):
+        return []  # a damaged file is the job's to name
+    return text_problems(params, data.facts_from(params, about))
 
 
 def _architecture_problems(params: TrainParams) -> list[Problem]:
@@ -72,15 +106,20 @@ def _architecture_problems(params: TrainParams) -> list[Problem]:
     return [Problem("/d_model", text, d_models), Problem("/heads", text, head_counts)]
 
 
-def _text_problems(params: TrainParams) -> list[Problem]:
-    try:
-        tokens, vocabulary = data.length_of(params), data.vocabulary_of(params)
-    except UserError as missing:
-        return [Problem("/data", missing.text)]
+def text_problems(params: TrainParams, facts: data.Facts) -> list[Problem]:
+    """Whether a text suits params that are sound in themselves."""
+    return _text_problems(params, facts) or _size_problems(params, facts)
+
+
+def _text_problems(params: TrainParams, facts: data.Facts) -> list[Problem]:
+    tokens, vocabulary, probe = facts
     if tokens < params.block + 1:
         text = TOO_SHORT.format(tokens=tokens, block=params.block, need=params.block + 1)
-        return [Problem("/text", text)]
-    probe = data.probe_of(params)
+        return [Problem("/data" if data.is_upload(params) else "/text", text)]
+    if len(vocabulary) > MAX_VOCABULARY:
+        figures = {"vocabulary": f"{len(vocabulary):,}", "limit": f"{MAX_VOCABULARY:,}"}
+        text = TOO_MANY_CHARACTERS.format(**figures)
+        return [Problem("/data" if data.is_upload(params) else "/text", text)]
     problems = []
     if len(probe) > params.block:
         text = PROBE_LONG.format(tokens=len(probe), block=params.block)
@@ -91,10 +130,21 @@ def _text_problems(params: TrainParams) -> list[Problem]:
     return problems
 
 
-def _size_problems(params: TrainParams) -> list[Problem]:
-    snapshots, snapshot = estimate.snapshots(params)
-    checkpoints, checkpoint = estimate.checkpoints(params)
+def _size_problems(params: TrainParams, facts: data.Facts) -> list[Problem]:
+    snapshots, snapshot = estimate.snapshots(params, facts)
+    checkpoints, checkpoint = estimate.checkpoints(params, facts)
     problems = []
+    a_window = params.block * len(facts.vocabulary)
+    if params.batch * a_window > MAX_LOGITS:
+        nearest = max(1, MAX_LOGITS // a_window)
+        figures = {
+            "batch": params.batch,
+            "block": params.block,
+            "vocabulary": f"{len(facts.vocabulary):,}",
+            "limit": MAX_LOGITS // 10**6,
+            "nearest": nearest,
+        }
+        problems.append(Problem("/batch", TOO_MANY_LOGITS.format(**figures), [nearest]))
     if snapshots * snapshot > DISK_LIMIT:
         regular = max(1, DISK_LIMIT // snapshot - len(schedule.EARLY) - 1)
         nearest = -(-params.steps // regular)

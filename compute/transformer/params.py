@@ -129,7 +129,10 @@ class TrainParams(Params):
             zh="用来学习的文本。一个字符就是一个 token。",
         ),
         choices=data.DATA_CHOICES,
+        upload="text",
+        own=data.OWN,
         group=TEXT,
+        max_length=500,
     )
     text: str | None = param(
         None,

@@ -15,12 +15,13 @@ import torch
 from torch import Tensor
 
 from compute.core.context import Context
-from compute.core.errors import Canceled, DeadlineExceeded, Diverged, UserError
+from compute.core.errors import Canceled, DeadlineExceeded, Diverged, InvalidParams, UserError
 from compute.core.texts import Text
 from compute.text.chars import CharTokenizer
 from compute.transformer import checkpoint, data, schedule
 from compute.transformer.config import parameter_count
 from compute.transformer.estimate import config_of
+from compute.transformer.limits import text_problems
 from compute.transformer.model import Transformer
 from compute.transformer.params import TrainParams
 from compute.transformer.report import Report
@@ -74,9 +75,12 @@ class Trainer:
     def __init__(self, ctx: Context) -> None:
         self.ctx = ctx
         self.params = params = cast(TrainParams, ctx.params)
-        text = data.text_of(params)
-        self.tokenizer = CharTokenizer.of(text)
-        self.probe = data.probe_of(params)
+        text = data.text_of(params, ctx)
+        facts = data.facts_of(params) or data.facts_in(params, text)
+        if data.is_upload(params) and (problems := text_problems(params, facts)):
+            raise InvalidParams(problems)
+        self.tokenizer = CharTokenizer(facts.vocabulary)
+        self.probe = facts.probe
         self.config = config_of(params, len(self.tokenizer))
         self.ln_v = math.log(len(self.tokenizer))
 

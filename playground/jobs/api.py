@@ -19,13 +19,25 @@ from pydantic import ConfigDict, Field
 from compute.core import kinds
 from compute.core.errors import InvalidParams, Problem, UnknownKind
 from compute.core.texts import Text, shorten
-from playground.accounts.owner import current_owner_id
-from playground.jobs import database, files, history, queries, service, sse, states
+from playground.accounts.owner import current_actor, current_owner_id
+from playground.jobs import (
+    database,
+    files,
+    history,
+    idempotency,
+    places,
+    queries,
+    quota,
+    service,
+    sse,
+    states,
+)
+from playground.jobs.asked import asked
 from playground.jobs.follow import follow
 from playground.jobs.hub import hub
 from playground.jobs.ids import EVENT_ID, START
 from playground.jobs.models import Job
-from playground.problems import ApiProblem, language
+from playground.problems import ApiProblem, language, request_id
 
 router = Router(tags=["jobs"])
 MAX_WAIT_S = 10
@@ -41,6 +53,10 @@ class JobIn(Schema):
 
     kind: str = Field(max_length=64, examples=["transformer.train"])
     params: dict[str, Any] = Field(default_factory=dict)
+    group: int | None = Field(None, alias="class", description="A class that you are in.")
+    start_at: str | None = Field(
+        None, max_length=40, description="Not before this time, with its zone (RFC 3339)."
+    )
 
 
 class ControlIn(Schema):
@@ -53,20 +69,28 @@ class ControlIn(Schema):
 @router.post("jobs", summary="Submit a job")
 async def create_job(request: HttpRequest, payload: JobIn) -> HttpResponse:
     """202 with the queued job. With `Prefer: wait=N` (at most 10) the answer waits up to N
-    seconds for the end and is 200 if it saw it."""
+    seconds for the end and is 200 if it saw it. With an `Idempotency-Key` the same request may be
+    sent again: it gets the first answer. `Cancel-After: 5m` ends the job if it isn't over by then.
+    """
     wait_s = preferred_wait(request.headers.get("Prefer", ""))
-    content = await database.call(_submit, request, payload)
+    content, known, replayed = await database.call(_submit, request, payload)
+    if replayed is not None:
+        return replayed
     ended = False
-    if wait_s:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(wait_s):
-                await _until_end(content["id"])
-                ended = True
-        content = await database.call(_shown, request, content["id"])
-    answer = _json(content, status=200 if ended else 202)
-    answer["Location"] = content["urls"]["self"]
-    if wait_s:
-        answer["Preference-Applied"] = f"wait={wait_s}"
+    try:
+        if wait_s:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(wait_s):
+                    await _until_end(content["id"])
+                    ended = True
+            content = await database.call(_shown, request, content["id"])
+    finally:  # also when the client has gone away: it may ask again
+        answer = _json(content, status=200 if ended else 202)
+        answer["Location"] = content["urls"]["self"]
+        if wait_s:
+            answer["Preference-Applied"] = f"wait={wait_s}"
+        if known is not None:
+            await asyncio.shield(database.call(idempotency.remember, known, answer))
     return answer
 
 
@@ -105,7 +129,7 @@ def get_job(request: HttpRequest, job_id: str) -> HttpResponse:
 @router.post("jobs/{job_id}/control", summary="cancel, pause, resume, step or set")
 def control_job(request: HttpRequest, job_id: str, payload: ControlIn) -> HttpResponse:
     """202: it is on its way to the job. A `control` event says when it took effect."""
-    job = queries.job(owner_id=current_owner_id(request), job_id=job_id)
+    job = queries.job(owner_id=current_owner_id(request, scope="submit"), job_id=job_id)
     try:
         job = service.control(job=job, action=payload.action, values=payload.values)
     except InvalidParams as error:
@@ -116,14 +140,15 @@ def control_job(request: HttpRequest, job_id: str, payload: ControlIn) -> HttpRe
 
 @router.post("jobs/{job_id}/cancel", summary="Cancel; the same answer however often")
 def cancel_job(request: HttpRequest, job_id: str) -> HttpResponse:
-    job = queries.job(owner_id=current_owner_id(request), job_id=job_id)
+    job = queries.job(owner_id=current_owner_id(request, scope="submit"), job_id=job_id)
     job = service.cancel(job=job)
     return _json(_as_json(job), status=200 if job.ended else 202)
 
 
 @router.delete("jobs/{job_id}", summary="Delete a job that has ended, with its files")
 def delete_job(request: HttpRequest, job_id: str) -> HttpResponse:
-    service.delete(job=queries.job(owner_id=current_owner_id(request), job_id=job_id))
+    owner_id = current_owner_id(request, scope="submit")
+    service.delete(job=queries.job(owner_id=owner_id, job_id=job_id))
     return HttpResponse(status=204)
 
 
@@ -143,7 +168,7 @@ async def get_events(
         raise ApiProblem("invalid_request", errors=[Problem("/after", BAD_EVENT_ID)])
     job = await database.call(_job, request, job_id)
     if streaming:
-        return await sse.response(hub(), job, after)
+        return await sse.response(hub(), job, after, current_actor(request))
     found = await history.read(hub().client, job_id, after, limit)
     following = found[-1].id if found else after
     over = found[-1].type == "end" if found else job.ended
@@ -200,7 +225,13 @@ def get_kind(request: HttpRequest, name: str) -> HttpResponse:
 
 @router.get("queue", summary="Slots, who waits, and your place", tags=["queue"])
 def get_queue(request: HttpRequest) -> HttpResponse:
-    return _json({"queues": queries.queues(owner_id=current_owner_id(request))})
+    return _json({"queues": places.queues(owner_id=current_owner_id(request))})
+
+
+@router.get("quota", summary="What you use, and your limits", tags=["queue"])
+def get_quota(request: HttpRequest) -> HttpResponse:
+    items = quota.report(current_owner_id(request))
+    return _json({"items": items, "next": None, "prev": None})
 
 
 def preferred_wait(header: str) -> int:
@@ -233,9 +264,35 @@ async def _until_end(job_id: str) -> None:
             pass
 
 
-def _submit(request: HttpRequest, payload: JobIn) -> dict[str, Any]:
-    owner_id = current_owner_id(request)
-    return _as_json(service.submit(owner_id=owner_id, kind=payload.kind, params=payload.params))
+def _submit(
+    request: HttpRequest, payload: JobIn
+) -> tuple[dict[str, Any], idempotency.Ticket | None, HttpResponse | None]:
+    """The job; the key to remember the answer by; and, for a key that came before, that answer."""
+    owner_id = current_owner_id(request, scope="submit")
+    wishes = asked(
+        owner_id=owner_id,
+        group=payload.group,
+        start_at=payload.start_at,
+        cancel_after=request.headers.get("Cancel-After", ""),
+    )
+
+    def submit() -> Job:
+        return service.submit(
+            owner_id=owner_id,
+            kind=payload.kind,
+            params=payload.params,
+            wishes=wishes,
+            request_id=request_id(request),
+        )
+
+    known = idempotency.ticket(request, owner_id)
+    if known is None:
+        return _as_json(submit()), None, None
+    job, row = idempotency.once(known, submit)
+    if row is None:
+        return _as_json(job), known, None
+    content = _as_json(job)
+    return content, None, idempotency.replay(row, _json(content, status=202))
 
 
 def _job(request: HttpRequest, job_id: str) -> Job:
@@ -247,7 +304,7 @@ def _shown(request: HttpRequest, job_id: str) -> dict[str, Any]:
 
 
 def _as_json(job: Job) -> dict[str, Any]:
-    return queries.as_json(job, lang=language(), place=queries.place(job))
+    return queries.as_json(job, lang=language(), place=places.place(job))
 
 
 def _json(content: Any, *, status: int = 200) -> HttpResponse:

@@ -89,6 +89,11 @@ def input_folder(
     return folder
 
 
+def remove(job_id: str, attempt: int, name: str) -> None:
+    """Removes one file. One that is gone already is fine."""
+    path(job_id, attempt, name).unlink(missing_ok=True)
+
+
 def delete(job_id: str) -> None:
     """Removes all that the job has made. A folder that is gone already is fine."""
     shutil.rmtree(job_folder(job_id), ignore_errors=True)

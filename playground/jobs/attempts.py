@@ -19,6 +19,7 @@ from django.db.models import Q
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
+from playground import stores
 from playground.jobs import queries, states
 from playground.jobs.models import Artifact, Attempt, Job
 from playground.jobs.outcomes import Outcome
@@ -54,6 +55,7 @@ class Lease:
         if not Job.objects.filter(self._rows).update(**values):
             raise LeaseLost(f"job {self.job.pk} attempt {self.job.attempt}")
 
+    @stores.repeated
     def renew(self, progress: Any = None) -> bool:
         """Prolongs the lease. True when somebody has asked to cancel."""
         values: dict[str, Any] = {"lease_expires_at": _expiry()}
@@ -62,20 +64,26 @@ class Lease:
         self._write(**values)
         return Job.objects.filter(pk=self.job.pk, cancel_requested_at__isnull=False).exists()
 
+    @stores.repeated
     def move(self, to: str) -> None:
         """`running` or `paused`, as the runner reports it. A repetition is no move."""
         if to == self.state:
             return
         states.check(self.state, to)
-        self._write(state=to, lease_expires_at=_expiry())
-        self.state = to
+        first = self.job.first_event_at
+        if to == states.RUNNING and first is None:
+            first = timezone.now()
+        self._write(state=to, lease_expires_at=_expiry(), first_event_at=first)
+        self.job.first_event_at, self.state = first, to
 
+    @stores.repeated
     def record_runner(self, pid: int) -> None:
         """Remembers the runner's process group, for a later attempt to end if this one can't."""
         Attempt.objects.filter(job_id=self.job.pk, number=self.job.attempt).update(
             pid=pid, pid_started=_started(pid)
         )
 
+    @stores.repeated
     def register(self, made: Sequence[Made]) -> None:
         """Adds files to the job, all or none."""
         with transaction.atomic():
@@ -97,6 +105,7 @@ class Lease:
                 **_conflict_target(),
             )
 
+    @stores.repeated
     def finish(self, outcome: Outcome, progress: Any = None) -> None:
         """The terminal row. It commits before anyone hears of the end."""
         route = _route(self.state, outcome.state)
@@ -106,11 +115,7 @@ class Lease:
         now = timezone.now()
         with transaction.atomic():
             self._write(
-                state=outcome.state,
-                reason=outcome.reason,
-                message=outcome.message,
-                message_zh=outcome.message_zh,
-                result=outcome.result,
+                **outcome.row(),
                 ended_at=now,
                 lease_worker="",
                 lease_expires_at=None,
@@ -122,14 +127,17 @@ class Lease:
     def log_closed(self) -> None:
         Job.objects.filter(pk=self.job.pk, attempt=self.job.attempt).update(log_closed=True)
 
+    @stores.repeated
     def park(self) -> None:
         """Paused without a slot: the checkpoint is on disk, `resume` queues the next attempt."""
         with transaction.atomic():
             self._write(lease_worker="", lease_expires_at=None)
             self._close_attempt("parked")
 
-    def requeue(self) -> None:
-        """Back to the queue because this worker is going away on purpose; spends no retry."""
+    @stores.repeated
+    def requeue(self, *, retried: bool | None = None) -> None:
+        """Back to the queue for the next attempt; `retried` says that this spends the one retry,
+        which a worker that goes away on purpose doesn't."""
         after = self.job.attempt + 1
         states.check(self.state, states.QUEUED, attempt_before=self.job.attempt, attempt_to=after)
         with transaction.atomic():
@@ -139,6 +147,7 @@ class Lease:
                 dispatched_at=None,
                 lease_worker="",
                 lease_expires_at=None,
+                retried=self.job.retried if retried is None else retried,
             )
             self._close_attempt("stopped")
         self.state = states.QUEUED
@@ -149,6 +158,7 @@ class Lease:
         )
 
 
+@stores.repeated
 def claim(*, job_id: str, attempt: int, worker: str) -> Lease | None:
     """Takes the job if it still waits with this attempt; None for a message that came twice or
     too late. What an earlier attempt may have left running on this machine is ended first."""

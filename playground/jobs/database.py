@@ -22,7 +22,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 THREADS = 4  # so the web process holds at most four such connections
-IDLE_S = 30.0  # a server may have hung up on a connection that rested longer
+RESTED_S = 1.0  # then a connection is asked whether the server is still at its other end
 
 _pool = ThreadPoolExecutor(THREADS, thread_name_prefix="database")
 _last = threading.local()
@@ -36,7 +36,11 @@ async def call(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R
 
 
 def _run(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    if time.monotonic() - getattr(_last, "used", 0.0) > IDLE_S:
+    if (
+        time.monotonic() - getattr(_last, "used", 0.0) > RESTED_S
+        and connection.connection is not None
+        and not connection.is_usable()
+    ):
         connection.close()
     try:
         return function(*args, **kwargs)

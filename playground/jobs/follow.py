@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from playground.jobs import history
+from playground.jobs.counts import counts
 from playground.jobs.hub import Hub, Reader
 from playground.jobs.spool import Entry
 
@@ -28,10 +29,17 @@ class News:
 
 
 async def follow(
-    hub: Hub, job_id: str, after: str, *, idle_s: float | None = None
+    hub: Hub,
+    job_id: str,
+    after: str,
+    *,
+    idle_s: float | None = None,
+    reader: Reader | None = None,
 ) -> AsyncGenerator[News, None]:
-    """Yields news until `end` has been seen or the server stops."""
-    reader = Reader(job_id, after)
+    """Yields news until `end` has been seen, the server stops, or `reader` has been told to
+    leave."""
+    reader = reader or Reader(job_id, after)
+    counts.followers += 1
     try:
         while True:
             async for news in _catch_up(hub, reader):
@@ -43,17 +51,21 @@ async def follow(
                 if news.what == "bye" or _ended(news.entries):
                     return
     finally:
+        counts.followers -= 1
         hub.detach(reader)
 
 
 async def _catch_up(hub: Hub, reader: Reader) -> AsyncGenerator[News, None]:
     """From the log up to the hub's position; returns attached."""
+    counts.catch_ups += 1
     while True:
         found = await history.read(hub.client, reader.job_id, reader.cursor, BATCH)
         if found:
             if history.first_missing(reader.cursor, found):
+                counts.gaps += 1
                 yield News("gap", found[:1])
             reader.cursor = found[-1].id
+            counts.events_delivered += len(found)
             yield News("events", found)
         if len(found) < BATCH and hub.attach(reader):
             return
@@ -65,7 +77,7 @@ async def _catch_up(hub: Hub, reader: Reader) -> AsyncGenerator[News, None]:
 async def _live(hub: Hub, reader: Reader, idle_s: float | None) -> AsyncGenerator[News, None]:
     """What the hub brings; returns, detached, when the reader's queue has overflowed."""
     while True:
-        if hub.closing:
+        if hub.closing or reader.leaving:
             yield News("bye", [])
             return
         try:
@@ -82,6 +94,7 @@ async def _live(hub: Hub, reader: Reader, idle_s: float | None) -> AsyncGenerato
             yield News("lag", [])
             return
         if entries:
+            counts.events_delivered += len(entries)
             yield News("events", entries)
 
 

@@ -17,6 +17,7 @@ from typing import Any, cast
 
 from playground import redis
 from playground.jobs import stream
+from playground.jobs.counts import counts
 from playground.jobs.history import entry
 from playground.jobs.ids import START, event_key
 from playground.jobs.spool import Entry
@@ -37,6 +38,7 @@ class Reader:
     def __init__(self, job_id: str, cursor: str) -> None:
         self.job_id, self.cursor = job_id, cursor
         self.overflowed = False
+        self.leaving = False  # it may not read on
         self.news = asyncio.Event()
         self._queue: deque[Entry] = deque()
         self._bytes = 0
@@ -52,6 +54,11 @@ class Reader:
             self._queue.clear()
             self._bytes = 0
             self.overflowed = True
+            counts.overflows += 1
+        self.news.set()
+
+    def leave(self) -> None:
+        self.leaving = True
         self.news.set()
 
     def take(self) -> list[Entry]:
@@ -165,6 +172,7 @@ class Hub:
         fresh = [entry(i, f) for i, f in found if event_key(i) > event_key(topic.position)]
         if fresh:
             topic.position = fresh[-1].id
+            counts.events_read += len(fresh)
             for reader in topic.readers:
                 reader.push(fresh)
 

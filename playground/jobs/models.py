@@ -21,7 +21,7 @@ class Job(models.Model):
     group = models.ForeignKey(
         "classroom.Class", models.SET_NULL, related_name="jobs", null=True, blank=True
     )
-    request_id = models.CharField(max_length=32, blank=True)  # of the request that submitted it
+    request_id = models.CharField(max_length=64, blank=True)  # of the request that submitted it
     start_at = models.DateTimeField(null=True)  # not before
     cancel_at = models.DateTimeField(null=True)  # aborted if it waits then, canceled if it runs
     device = models.CharField(max_length=16, blank=True)  # given with the slot
@@ -51,7 +51,21 @@ class Job(models.Model):
 
     class Meta:
         indexes = (
-            models.Index(fields=["queue", "state", "created_at"], name="job_queue"),
+            # Who waits, and the oldest of each, without a look at the rows themselves.
+            models.Index(
+                fields=[
+                    "queue",
+                    "state",
+                    "group",
+                    "owner",
+                    "created_at",
+                    "dispatched_at",
+                    "start_at",
+                ],
+                name="job_line",
+            ),
+            models.Index(fields=["kind", "ended_at"], name="job_kind_ended"),
+            models.Index(fields=["cancel_at"], name="job_cancel_at"),
             models.Index(fields=["owner", "-id"], name="job_owner"),
             models.Index(fields=["state", "lease_expires_at"], name="job_lease"),
             models.Index(fields=["log_closed", "ended_at"], name="job_log_closed"),
@@ -108,22 +122,25 @@ class Artifact(models.Model):
 
 
 class Turn(models.Model):
-    """Whose turn it is: the state of the deficit round-robin, one row a queue, class and owner.
+    """A seat in a ring of the deficit round-robin (`playground.jobs.fairness`).
 
-    `member` is "class:<id>" (0: those without one) in the ring of classes, or
-    "user:<class id>:<user id>" in the ring of that class's owners.
+    A row with an owner is that owner's seat in the ring of the class; a row without one is the
+    class's own, in the ring of classes. Only who waits has a seat.
     """
 
     queue = models.CharField(max_length=16)
-    member = models.CharField(max_length=64)
-    deficit = models.FloatField(default=0.0)
-    served_at = models.DateTimeField(null=True)
+    group = models.BigIntegerField()  # 0: those without a class
+    owner = models.BigIntegerField()  # 0: the class itself
+    position = models.BigIntegerField()  # the least is at the head of its ring
+    deficit = models.PositiveIntegerField(default=0)  # starts left in the visit that goes on
 
     class Meta:
-        constraints = (models.UniqueConstraint(fields=["queue", "member"], name="turn_once"),)
+        constraints = (
+            models.UniqueConstraint(fields=["queue", "group", "owner"], name="turn_once"),
+        )
 
     def __str__(self) -> str:
-        return f"{self.queue} {self.member}: {self.deficit}"
+        return f"{self.queue} class {self.group} owner {self.owner} at {self.position}"
 
 
 class Upload(models.Model):
@@ -152,8 +169,9 @@ class IdempotencyKey(models.Model):
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
     method = models.CharField(max_length=8)
     path = models.CharField(max_length=200)
-    key = models.CharField(max_length=200)
-    digest = models.CharField(max_length=64)  # of the body
+    key = models.CharField(max_length=64)  # its digest: a database may not tell a from A
+    digest = models.CharField(max_length=64)  # of what it asks
+    job_id = models.CharField(max_length=20, blank=True)  # what it made
     status = models.PositiveSmallIntegerField(null=True)  # none: the first is still at it
     headers = models.JSONField(default=dict)
     content = models.TextField(blank=True)
@@ -168,4 +186,4 @@ class IdempotencyKey(models.Model):
         indexes = (models.Index(fields=["created_at"], name="idempotency_age"),)
 
     def __str__(self) -> str:
-        return f"{self.method} {self.path} {self.key}"
+        return f"{self.method} {self.path} {self.key[:8]}"

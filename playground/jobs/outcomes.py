@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from compute.core.errors import REASONS
@@ -11,6 +12,15 @@ from compute.core.texts import Text, joined
 from playground.jobs import states
 
 CANCELED = Text("You canceled the job.", "你取消了任务。")
+ABORTED = Text("You canceled it before it started.", "你在它开始之前取消了它。")
+CANCEL_AFTER = Text(
+    "It was canceled at {moment}, the deadline that you set when you submitted it.",
+    "它在 {moment} 被取消，这是你提交时设定的期限。",
+)
+ABORT_AFTER = Text(
+    "It had not started by {moment}, the deadline that you set when you submitted it.",
+    "到 {moment}（你提交时设定的期限）它还没有开始。",
+)
 KILLED = Text(
     "The process that ran the job was ended by signal {signal}.",
     "运行任务的进程被信号 {signal} 终止了。",
@@ -23,8 +33,27 @@ OVER_MEMORY = Text(
     "The job used {used} MB of memory; the limit is {limit} MB. Try a smaller batch or model.",
     "任务用了 {used} MB 内存，上限是 {limit} MB。请减小批大小或模型。",
 )
+NO_MORE_MEMORY = Text(
+    "The job needed more than its limit of {limit} MB of memory. Try a smaller batch or model.",
+    "任务所需的内存超过了 {limit} MB 的上限。请减小批大小或模型。",
+)
 OVER_TIME = Text(
     "The job ran past its limit of {limit} seconds.", "任务超过了 {limit} 秒的时间上限。"
+)
+OVER_CPU = Text(
+    "The job used {used} seconds of processor time, over all its threads and processes; the limit "
+    "is {limit}. What it made so far is kept.",
+    "任务的所有线程和进程共用了 {used} 秒处理器时间，上限是 {limit} 秒。已完成的部分会保留。",
+)
+OVER_QUOTA = Text(
+    "Your files would take up more than your quota: {needed} MB more are needed and {left} MB are "
+    "left. Delete runs or uploads that you no longer need. What the job made before is kept.",
+    "你的文件将超出配额：还需要 {needed} MB，只剩 {left} MB。请删除不再需要的运行或上传的文件。"
+    "任务此前产生的内容会保留。",
+)
+STOPPED_TWICE = Text(
+    "Something outside stopped the process that ran the job, twice.",
+    "运行任务的进程两次被外部停止。",
 )
 
 KEPT = Text("What it saved last is kept: {checkpoint}.", "它最后保存的检查点还在：{checkpoint}。")
@@ -39,6 +68,16 @@ class Outcome:
     message: str = ""
     message_zh: str = ""
     result: Any = None
+
+    def row(self) -> dict[str, Any]:
+        """The columns of the terminal row."""
+        return {
+            "state": self.state,
+            "reason": self.reason,
+            "message": self.message,
+            "message_zh": self.message_zh,
+            "result": self.result,
+        }
 
     def end_data(self) -> dict[str, Any]:
         """The data of the `end` event."""
@@ -85,8 +124,20 @@ def from_runner(data: dict[str, Any]) -> Outcome:
     return Outcome(state, reason, message, message_zh, data.get("result"))
 
 
-def canceled() -> Outcome:
-    return Outcome(states.CANCELED, "", CANCELED.en, CANCELED.zh)
+def canceled(deadline: datetime | None = None) -> Outcome:
+    """Canceled by a person, or at the `deadline` that came with the submission."""
+    words = CANCELED if deadline is None else CANCEL_AFTER.format(moment=_shown(deadline))
+    return Outcome(states.CANCELED, "", words.en, words.zh)
+
+
+def aborted(deadline: datetime | None = None) -> Outcome:
+    """The same for a job that has not started."""
+    words = ABORTED if deadline is None else ABORT_AFTER.format(moment=_shown(deadline))
+    return Outcome(states.ABORTED, "", words.en, words.zh)
+
+
+def _shown(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def died(code: int) -> Outcome:

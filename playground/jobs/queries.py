@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from django.conf import settings
-from django.db.models import Q
+from django.db.models import Model, QuerySet
 
 from compute.core.texts import Text
-from playground.jobs import states
+from playground.jobs import places
 from playground.jobs.ids import is_job_id
 from playground.jobs.models import Artifact, Job
 
@@ -19,8 +18,11 @@ class NoSuchJob(Exception):
     """No job of that id, or not this owner's."""
 
 
-class Page(NamedTuple):
-    items: list[Job]
+Row = TypeVar("Row", bound=Model)
+
+
+class Page(NamedTuple, Generic[Row]):
+    items: list[Row]
     next: str | None
     prev: str | None
 
@@ -35,14 +37,19 @@ def job(*, owner_id: int, job_id: str) -> Job:
 
 def jobs(
     *, owner_id: int, kind: str = "", state: str = "", cursor: str = "", limit: int = 50
-) -> Page:
-    """The owner's jobs, newest first. `cursor` is `<id` for older ones, `>id` for newer ones:
-    what an earlier page gave as `next` or `prev`. Raises ValueError for any other cursor."""
+) -> Page[Job]:
+    """The owner's jobs, newest first. Raises ValueError for a cursor of another list."""
     rows = Job.objects.filter(owner_id=owner_id)
     if kind:
         rows = rows.filter(kind=kind)
     if state:
         rows = rows.filter(state=state)
+    return page_of(rows, cursor=cursor, limit=limit)
+
+
+def page_of(rows: QuerySet[Row], *, cursor: str, limit: int) -> Page[Row]:
+    """Rows whose ids sort by time, newest first. `cursor` is `<id` for older ones, `>id` for newer
+    ones: what an earlier page gave as `next` or `prev`. Raises ValueError for any other cursor."""
     if cursor and not (cursor[0] in "<>" and is_job_id(cursor[1:])):
         raise ValueError("not a cursor of this list")
     newer = cursor[:1] == ">"
@@ -63,44 +70,6 @@ def jobs(
         f"<{found[-1].pk}" if has_older else None,
         f">{found[0].pk}" if has_newer else None,
     )
-
-
-def place(job: Job) -> int | None:
-    """How many jobs stand before this one in its queue, plus one; None once it has a slot.
-
-    Counted by age. Owners take turns, so the true place can only be better for a small owner.
-    """
-    if job.state != states.QUEUED or job.dispatched_at is not None:
-        return None
-    ahead = Q(created_at__lt=job.created_at) | Q(created_at=job.created_at, pk__lt=job.pk)
-    waiting = Job.objects.filter(ahead, queue=job.queue, state=states.QUEUED, dispatched_at=None)
-    return waiting.count() + 1
-
-
-def holding_slot() -> Q:
-    """Jobs that take up a slot: handed out and unclaimed, or held by a worker."""
-    return Q(state=states.QUEUED, dispatched_at__isnull=False) | (
-        Q(state__in=states.HELD) & ~Q(lease_worker="")
-    )
-
-
-def queues(*, owner_id: int) -> list[dict[str, Any]]:
-    """Each queue: its slots, how many are taken, who waits, and the owner's own jobs in it."""
-    found = []
-    for name, slots in settings.SLOTS.items():
-        rows = Job.objects.filter(queue=name)
-        waiting = rows.filter(state=states.QUEUED, dispatched_at=None)
-        mine = list(waiting.filter(owner_id=owner_id).order_by("created_at", "pk")[:50])
-        found.append(
-            {
-                "name": name,
-                "slots": slots,
-                "busy": rows.filter(holding_slot()).count(),
-                "waiting": waiting.count(),
-                "mine": [{"id": row.pk, "place": place(row)} for row in mine],
-            }
-        )
-    return found
 
 
 def artifacts(job_id: str) -> list[Artifact]:
@@ -154,7 +123,9 @@ def as_json(job: Job, *, lang: str, place: int | None = None) -> dict[str, Any]:
 
 
 def with_places(found: Iterable[Job], *, lang: str) -> list[dict[str, Any]]:
-    return [as_json(row, lang=lang, place=place(row)) for row in found]
+    found = list(found)
+    known = places.of(found)
+    return [as_json(row, lang=lang, place=known.get(row.pk)) for row in found]
 
 
 def _rfc3339(moment: datetime | None) -> str | None:

@@ -11,25 +11,56 @@ import contextlib
 import logging
 import os
 import queue
+import secrets
+import selectors
 import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, NamedTuple
 
 import psutil
 from django.conf import settings
 
 from compute.core import events
 from compute.core.devices import thread_environment
+from playground.jobs import cgroups
+from playground.jobs.chatter import Chatter
 
 log = logging.getLogger(__name__)
 READ_BYTES = 256 * 1024
 LINE_BYTES = 1024 * 1024  # a line beyond this is no event: an event's data ends at 16 KB
+PING_S = 5.0  # an idle runner answers within a millisecond
+RESTED_S = 1.0
+STARTING_S = 60.0  # for imports, on a slow disk
+WATCHED_S = 30.0  # a supervisor looks at its runner twice a second
 # What a runner has no business knowing.
-SECRETS = ("SECRET_KEY", "DATABASE_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE", "LOCAL_TOKEN")
+SECRETS = ("SECRET_KEY", "DATABASE_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE", "LOCAL_TOKEN", "METRICS_TOKEN")
+
+
+class Usage(NamedTuple):
+    """Of a runner and all that it started."""
+
+    resident_mb: float  # 2^20 bytes
+    cpu_s: float
+
+
+class NoOp(NamedTuple):
+    """What became of a job that does nothing.
+
+    done      an idle runner did it
+    busy      none is at rest, and every busy one has a supervisor that looks at it
+    starting  the first ones are still importing
+    none      none stands ready: with TRAINING_SPARES=0 that is how it is meant
+    wedged    a runner doesn't answer, or nobody looks at it any more
+    """
+
+    how: str
+    idle: int
+    busy: int
 
 
 class LineTooLong(Exception):
@@ -49,15 +80,22 @@ class Runner:
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             cwd=settings.BASE_DIR,
             env=env,
             start_new_session=True,
         )
         assert self.process.stdin is not None and self.process.stdout is not None
+        assert self.process.stderr is not None
         self._stdin, self._stdout = self.process.stdin, self.process.stdout
+        self._chatter = Chatter(self.process.stderr, self.pid)
         os.set_blocking(self._stdout.fileno(), False)
+        self.group = cgroups.make(settings.JOB_MEMORY_MB, self.pid)
         self._rest = b""
+        self._cpu_s = self._lost_cpu_s = 0.0
         self.jobs = 0
+        self.started = self.watched = time.monotonic()  # watched: by its supervisor, at last
+        self.ready = False  # it has said its first word, so what it was to import is imported
 
     @property
     def pid(self) -> int:
@@ -68,6 +106,8 @@ class Runner:
 
     def send(self, message: dict[str, Any]) -> None:
         """One line on stdin. A runner that is gone is noticed by its closed output."""
+        if "spec" in message:
+            self._chatter.expect(message["spec"])
         with contextlib.suppress(BrokenPipeError):
             self._stdin.write(events.dumps(message).encode() + b"\n")
             self._stdin.flush()
@@ -85,30 +125,93 @@ class Runner:
             raise LineTooLong
         return lines
 
-    def resident_mb(self) -> float:
-        """Memory of the runner and what it started, in MB (2^20); 0 when it is gone."""
-        total = 0
-        with contextlib.suppress(psutil.Error):
-            root = psutil.Process(self.pid)
-            for process in (root, *root.children(recursive=True)):
-                with contextlib.suppress(psutil.Error):
-                    total += process.memory_info().rss
-        return total / 2**20
+    def ping(self, *, wait_s: float) -> bool:
+        """Whether an idle runner does a job that does nothing. False too when it has ended."""
+        token = secrets.token_hex(4)
+        answer = f'"ping":"{token}"'.encode()
+        self.send({"ping": token})
+        until = time.monotonic() + wait_s
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.fileno(), selectors.EVENT_READ)
+            while (left := until - time.monotonic()) > 0:
+                if not selector.select(left):
+                    continue
+                lines = self.read()
+                if lines is None:
+                    return False
+                self.ready = True
+                if any(answer in line for line in lines):
+                    return True
+        return False
+
+    def spoken(self) -> bool:
+        """Whether it has said something that nobody has read yet: its first `ready`."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.fileno(), selectors.EVENT_READ)
+            return bool(selector.select(0))
+
+    def frozen(self) -> bool:
+        """Whether somebody has stopped the process (SIGSTOP), so that it can't do anything."""
+        try:
+            return psutil.Process(self.pid).status() == psutil.STATUS_STOPPED
+        except psutil.Error:
+            return False
+
+    def usage(self) -> Usage:
+        """What the runner and all that it started use now, and have used since it started."""
+        resident, cpu = 0, 0.0
+        for process in group_of(self.pid):
+            with contextlib.suppress(psutil.Error), process.oneshot():
+                resident += process.memory_info().rss
+                times = process.cpu_times()
+                # Children that have ended and been waited for count with their parent.
+                cpu += times.user + times.system + times.children_user + times.children_system
+        # Ended with nobody waiting for it: its time is with nobody now.
+        self._lost_cpu_s += max(0.0, self._cpu_s - cpu)
+        self._cpu_s = cpu
+        return Usage(resident / 2**20, cpu + self._lost_cpu_s)
+
+    def usage_now_mb(self) -> float:
+        """Resident memory of the group, for showing; `usage` keeps books, and is the supervisor's."""
+        resident = 0
+        for process in group_of(self.pid):
+            with contextlib.suppress(psutil.Error):
+                resident += process.memory_info().rss
+        return resident / 2**20
+
+    def out_of_memory(self) -> bool:
+        """Whether the kernel has killed the runner, or something that it started, for memory."""
+        return self.group is not None and self.group.killed()
 
     def alive(self) -> bool:
         return self.process.poll() is None
+
+    def wait(self, *, grace_s: float) -> int:
+        """Its exit code, negative for a signal; it has `grace_s` to end by itself."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(grace_s)
+        kill_group(self.pid)
+        return self.process.wait()
 
     def close(self, *, grace_s: float = 0.0) -> int:
         """Ends the runner and its group; returns its exit code, negative for a signal."""
         with contextlib.suppress(BrokenPipeError):
             self._stdin.close()  # an idle runner leaves by itself then
-        if grace_s:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(grace_s)
-        kill_group(self.pid)
-        code = self.process.wait()
+        code = self.wait(grace_s=grace_s)
         self._stdout.close()
+        if self.group is not None:
+            self.group.remove()
         return code
+
+
+def group_of(pid: int) -> list[psutil.Process]:
+    """The processes of the group that `pid` leads."""
+    found = []
+    for each in psutil.pids():
+        with contextlib.suppress(OSError, psutil.Error):
+            if os.getpgid(each) == pid:
+                found.append(psutil.Process(each))
+    return found
 
 
 def kill_group(pid: int) -> None:
@@ -128,7 +231,8 @@ class Pool:
         self._spares, self._single_use = spares, single_use
         self._threads, self._warm = threads, tuple(warm)
         self._idle: list[Runner] = []
-        self._busy = 0
+        self._busy = 0  # taken, or being made for somebody
+        self._taken: set[Runner] = set()
         self._lock = threading.Lock()
         self._orders: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._closed = False
@@ -146,24 +250,32 @@ class Pool:
             while self._idle:
                 runner = self._idle.pop(0)  # the longest idle: it has tidied up after its last
                 if runner.alive():
-                    return runner
+                    return self._handed(runner)
                 runner.close()
         made: Future[Runner] = Future()
         self._orders.put(lambda: self._make_for(made))
-        return made.result(timeout=30)
+        return self._handed(made.result(timeout=30))
+
+    def _handed(self, runner: Runner) -> Runner:
+        runner.watched = time.monotonic()
+        self._taken.add(runner)
+        return runner
 
     def give_back(self, runner: Runner, *, healthy: bool) -> None:
         """After a job. `healthy`: it has said its `end` and waits for the next spec."""
         runner.jobs += 1
+        runner.ready = runner.ready or healthy
+        runner.watched = time.monotonic()
         with self._lock:
             self._busy -= 1
+            self._taken.discard(runner)
         keep = (
             healthy
             and not self._single_use
             and not self._closed
             and runner.alive()
             and runner.jobs < settings.RUNNER_MAX_JOBS
-            and runner.resident_mb() < settings.RUNNER_MAX_MB
+            and runner.usage().resident_mb < settings.RUNNER_MAX_MB
         )
         if keep:
             with self._lock:
@@ -171,6 +283,64 @@ class Pool:
             return
         runner.close(grace_s=1.0 if healthy else 0.0)
         self.fill()
+
+    def no_op(self) -> NoOp:
+        """Has an idle runner do a job that does nothing. One that doesn't answer is replaced. The
+        one that has rested longest is asked, so each has its turn."""
+        with self._lock:
+            idle = [runner for runner in self._idle if runner.ready or runner.spoken()]
+            starting = [runner for runner in self._idle if runner not in idle]
+            taken = list(self._taken)
+            # One that has just served is alive, tidies up, and may be wanted for the next job.
+            rested = [r for r in idle if time.monotonic() - r.watched > RESTED_S]
+            runner = min(rested, key=lambda each: each.watched, default=None)
+            if runner is not None:
+                self._idle.remove(runner)
+                self._busy += 1
+        done = runner is not None and self._asked(runner)
+        now = time.monotonic()
+        late = [each for each in starting if now - each.started > STARTING_S]
+        for each in late:
+            self._replace(each)
+        alone = [each for each in taken if each.frozen() or now - each.watched > WATCHED_S]
+        if late or alone or (runner is not None and not done):
+            how = "wedged"
+        elif done:
+            how = "done"
+        elif taken or idle:
+            how = "busy"
+        else:
+            how = "starting" if starting else "none"
+        return NoOp(how, len(idle), len(taken))
+
+    def _asked(self, runner: Runner) -> bool:
+        answered = runner.ping(wait_s=PING_S)
+        runner.watched = time.monotonic()
+        with self._lock:
+            self._busy -= 1
+            if answered and not self._closed:
+                self._idle.append(runner)
+                return True
+        if not answered:
+            log.error("runner %s did not answer in %s s and is replaced", runner.pid, PING_S)
+        runner.close()
+        self.fill()
+        return answered
+
+    def _replace(self, runner: Runner) -> None:
+        with self._lock:
+            if runner not in self._idle:
+                return
+            self._idle.remove(runner)
+        log.error("runner %s was not ready after %s s and is replaced", runner.pid, STARTING_S)
+        runner.close()
+        self.fill()
+
+    def memory(self) -> list[tuple[int, bool, float]]:
+        """Of each runner: its process, whether it runs a job, and its resident MB (2^20 bytes)."""
+        with self._lock:
+            found = [(r, False) for r in self._idle] + [(r, True) for r in self._taken]
+        return [(r.pid, busy, r.usage_now_mb()) for r, busy in found]
 
     def close(self) -> None:
         """Ends the idle runners. Busy ones belong to their supervisors."""

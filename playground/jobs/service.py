@@ -5,38 +5,23 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
 
 from compute.core import kinds
-from compute.core.errors import InvalidParams, Problem
-from compute.core.texts import Text, shorten
 from playground import redis
-from playground.jobs import artifacts, controls, queries, spool, states, stream
-from playground.jobs.ids import is_job_id, new_job_id
+from playground.jobs import artifacts, controls, outcomes, quota, refs, spool, states, stream
+from playground.jobs.asked import NOTHING_MORE, Asked
+from playground.jobs.ids import new_job_id
 from playground.jobs.models import Job
 from playground.jobs.outcomes import Outcome
+from playground.jobs.refs import inputs as inputs
 
 log = logging.getLogger(__name__)
 NUDGE = "nudge"  # a list: the dispatcher blocks on it and wakes at once
-
-ABORTED = Text("You canceled it before it started.", "你在它开始之前取消了它。")
-NO_ID = Text(
-    '"{value}" is not the id of a run. Give the 20 characters of one, of the kind {allowed}.',
-    "“{value}”不是运行的编号。请填一次 {allowed} 的编号（20 个字符）。",
-)
-NO_RUN = Text('You have no run "{value}".', "你没有编号为“{value}”的运行。")
-WRONG_KIND = Text(
-    '"{value}" is a run of {kind}; this takes one of {allowed}.',
-    "“{value}”是 {kind} 的运行；这里要用 {allowed} 的运行。",
-)
-NO_FILES_YET = Text("That run has not made any files yet.", "那次运行还没有产生任何文件。")
-NEVER_ANY_FILES = Text(
-    "That run ended without making any files.", "那次运行没有产生任何文件就结束了。"
-)
 
 
 class NotAllowed(Exception):
@@ -51,12 +36,22 @@ class NotEnded(Exception):
     """Only a job that has ended can be deleted."""
 
 
-def submit(*, owner_id: int, kind: str, params: Mapping[str, Any]) -> Job:
-    """Validates and queues a job. Raises UnknownKind or InvalidParams; queues nothing then."""
+def submit(
+    *,
+    owner_id: int,
+    kind: str,
+    params: Mapping[str, Any],
+    wishes: Asked = NOTHING_MORE,
+    request_id: str = "",
+) -> Job:
+    """Validates and queues a job. Raises UnknownKind, InvalidParams or QuotaExceeded; queues
+    nothing then."""
+    redis.check_room()
     declared = kinds.get(kind)
     valid = kinds.validate(kind, dict(params))
     checked = valid.model_dump(mode="json")
-    _check_refs(owner_id=owner_id, kind=declared, params=valid)
+    refs.check(owner_id=owner_id, kind=declared, params=valid)
+    quota.check(owner_id=owner_id)
     job_id = new_job_id()
     job = Job.objects.create(
         id=job_id,
@@ -66,6 +61,10 @@ def submit(*, owner_id: int, kind: str, params: Mapping[str, Any]) -> Job:
         params=checked,
         seed=_seed(checked, job_id),
         deadline_s=declared.deadline_s,
+        group_id=wishes.group_id,
+        start_at=wishes.start_at,
+        cancel_at=wishes.cancel_at,
+        request_id=request_id,
     )
     transaction.on_commit(nudge)
     return job
@@ -109,20 +108,14 @@ def cancel(*, job: Job) -> Job:
         return job
     now = timezone.now()
     rows = Job.objects.filter(pk=job.pk)
-    if rows.filter(state=states.QUEUED).update(
-        state=states.ABORTED,
-        ended_at=now,
-        cancel_requested_at=now,
-        dispatched_at=None,
-        message=ABORTED.en,
-        message_zh=ABORTED.zh,
-    ):
+    ended = {"ended_at": now, "cancel_requested_at": now, "dispatched_at": None}
+    if rows.filter(state=states.QUEUED).update(**outcomes.aborted().row(), **ended):
         states.check(states.QUEUED, states.ABORTED)
         job.refresh_from_db()
         close_log(job)
         return job
     parked = rows.filter(state=states.PAUSED, lease_worker="")
-    if parked.update(state=states.CANCELED, ended_at=now, cancel_requested_at=now):
+    if parked.update(**outcomes.canceled().row(), **ended):
         states.check(states.PAUSED, states.CANCELED)
         job.refresh_from_db()
         close_log(job)
@@ -212,42 +205,6 @@ def announce_requeue(job: Job, before: int) -> None:
         log.warning("job %s: the stream learns of the new attempt later: %s", job.pk, error)
 
 
-def _check_refs(*, owner_id: int, kind: kinds.Kind, params: kinds.Params) -> None:
-    """A param that names another job must name one of the owner's, of a fitting kind, that has
-    made files; then the kind looks into them. An empty param names nothing. Raises
-    InvalidParams."""
-    sources, problems = {}, []
-    for name, allowed in kind.refs.items():
-        value = getattr(params, name)
-        if not value:
-            continue
-        found = _source(owner_id, value, allowed)
-        if isinstance(found, Text):
-            problems.append(Problem(f"/{name}", found))
-        else:
-            sources[name] = found
-    if not problems and kind.check and set(sources) == set(kind.refs):
-        problems = kind.check(params, sources)
-    if problems:
-        raise InvalidParams(problems)
-
-
-def _source(owner_id: int, value: object, allowed: Sequence[str]) -> kinds.Source | Text:
-    """The job of that id with its files, or what is wrong with it as a reference."""
-    if not is_job_id(value):
-        return NO_ID.format(value=shorten(str(value)), allowed=" / ".join(allowed))
-    job = Job.objects.filter(pk=value, owner_id=owner_id).first()
-    if job is None:
-        return NO_RUN.format(value=value)
-    if job.kind not in allowed:
-        return WRONG_KIND.format(value=value, kind=job.kind, allowed=" / ".join(allowed))
-    made = queries.artifacts(job.pk)
-    if not made:
-        return NEVER_ANY_FILES if job.ended else NO_FILES_YET
-    files = {row.name: artifacts.path(job.pk, row.attempt, row.name) for row in made}
-    return kinds.Source(files, job.ended)
-
-
 def _seed(params: Mapping[str, Any], job_id: str) -> int:
     """The param `seed` if the kind has one, else 31 bits of the id: the same in each attempt."""
     value = params.get("seed")
@@ -267,16 +224,4 @@ def live_sets(job_id: str) -> list[dict[str, Any]]:
                 data = json.loads(entry.line)["data"]
                 if data.get("action") == "set" and not data.get("replayed"):
                     found.append(data)
-    return found
-
-
-def inputs(job: Job) -> dict[str, str]:
-    """`spec["inputs"]`: for each param that names a job, the folder with what that job made."""
-    found = {}
-    for name in kinds.get(job.kind).refs:
-        source = job.params.get(name)
-        if is_job_id(source):
-            made = [(row.attempt, row.name) for row in queries.artifacts(source)]
-            folder = artifacts.input_folder(job.pk, job.attempt, name, source, made)
-            found[name] = str(folder)
     return found

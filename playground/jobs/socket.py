@@ -14,7 +14,7 @@ import logging
 import random
 import time
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, cast
 
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
@@ -22,12 +22,14 @@ from uvicorn.protocols.utils import ClientDisconnected
 
 from compute.core.events import dumps
 from compute.core.texts import Text
-from playground.accounts.owner import NotSignedIn, current_owner_id
-from playground.jobs import database, queries
+from playground.accounts.handshake import actor_of
+from playground.accounts.owner import Actor, NotSignedIn, ScopeNeeded
+from playground.accounts.watch import Open, classes_of, watch
+from playground.jobs import database, places, queries
 from playground.jobs.follow import News, follow
 from playground.jobs.hub import hub
 from playground.jobs.ids import EVENT_ID, START
-from playground.local_mode import language_of
+from playground.local_mode import Scope, headers_of, language_of
 
 log = logging.getLogger(__name__)
 
@@ -60,18 +62,23 @@ class JobSocket(AsyncWebsocketConsumer):
     channel_layer_alias = "none"  # data never travels by groups, and a layer costs a connection
 
     async def connect(self) -> None:
-        self.lang = language_of(_headers(self.scope))
+        self.headers = headers_of(cast("Scope", self.scope))
+        self.lang = language_of(self.headers)
         self.follows: dict[str, asyncio.Task[None]] = {}
         self.sending = asyncio.Lock()
         self.said_bye = False
         self.allowance, self.counted = BURST, time.monotonic()
+        self.open: Open | None = None
         try:
-            self.owner_id = await database.call(current_owner_id, None)
-        except NotSignedIn:
+            self.actor, classes = await database.call(_rights, self.headers)
+        except (NotSignedIn, ScopeNeeded) as error:
             await self.accept()  # a code can be given only to an open socket
-            await self.close(4401)
+            await self.close(4401 if isinstance(error, NotSignedIn) else 4403)
             return
+        self.owner_id = self.actor.user_id
+        self.open = Open(self.actor, self.close, classes)
         await self.accept()
+        watch().add(self.open)
         await self._say(
             {
                 "op": "welcome",
@@ -82,6 +89,8 @@ class JobSocket(AsyncWebsocketConsumer):
         )
 
     async def disconnect(self, code: int) -> None:
+        if (item := getattr(self, "open", None)) is not None:
+            watch().remove(item)
         for task in getattr(self, "follows", {}).values():
             task.cancel()
 
@@ -189,7 +198,7 @@ class JobSocket(AsyncWebsocketConsumer):
 
     def _job(self, job_id: str) -> dict[str, Any]:
         job = queries.job(owner_id=self.owner_id, job_id=job_id)
-        return queries.as_json(job, lang=self.lang, place=queries.place(job))
+        return queries.as_json(job, lang=self.lang, place=places.place(job))
 
     async def _error(self, topic: Any, code: str) -> None:
         shown = topic[:80] if isinstance(topic, str) else None
@@ -221,8 +230,6 @@ async def unknown_socket(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "websocket.close", "code": 4404})
 
 
-def _headers(scope: Any) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for name, value in scope["headers"]:
-        found.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
-    return found
+def _rights(headers: dict[str, list[str]]) -> tuple[Actor, frozenset[int]]:
+    actor = actor_of(headers)
+    return actor, classes_of(actor.user_id) if settings.SERVER_MODE else frozenset()

@@ -8,33 +8,43 @@ from collections.abc import AsyncIterator
 from django.http import HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 
+from playground.accounts.owner import Actor
+from playground.accounts.watch import Open, watch
 from playground.jobs import history
 from playground.jobs.follow import News, follow
-from playground.jobs.hub import Hub
+from playground.jobs.hub import Hub, Reader
 from playground.jobs.models import Job
 
 KEEP_ALIVE_S = 15.0
 RETRY_MS = 2000
 
 
-async def response(hub: Hub, job: Job, after: str) -> HttpResponseBase:
-    """The stream of a job's events after `after`. A client that comes back with the id of the
-    `end` gets 204, which tells a browser's EventSource to stop asking."""
+async def response(hub: Hub, job: Job, after: str, actor: Actor) -> HttpResponseBase:
+    """The stream of a job's events after `after`, as long as `actor` may read. A client that
+    comes back with the id of the `end` gets 204, which tells a browser's EventSource to stop
+    asking."""
     if job.ended and job.log_closed and not await history.read(hub.client, job.pk, after, 1):
         return HttpResponse(status=204)
     answer = StreamingHttpResponse(
-        _lines(hub, job.pk, after), content_type="text/event-stream; charset=utf-8"
+        _lines(hub, job.pk, after, actor), content_type="text/event-stream; charset=utf-8"
     )
     answer["Cache-Control"] = "no-store"
     answer["X-Accel-Buffering"] = "no"  # a proxy must not hold lines back
     return answer
 
 
-async def _lines(hub: Hub, job_id: str, after: str) -> AsyncIterator[str]:
+async def _lines(hub: Hub, job_id: str, after: str, actor: Actor) -> AsyncIterator[str]:
     yield f"retry: {RETRY_MS}\n\n"
-    async with contextlib.aclosing(follow(hub, job_id, after, idle_s=KEEP_ALIVE_S)) as all_news:
-        async for news in all_news:
-            yield _text(job_id, news)
+    reader = Reader(job_id, after)
+
+    async def leave(code: int) -> None:
+        reader.leave()
+
+    with watch().holding(Open(actor, leave)):
+        news_of = follow(hub, job_id, after, idle_s=KEEP_ALIVE_S, reader=reader)
+        async with contextlib.aclosing(news_of) as all_news:
+            async for news in all_news:
+                yield _text(job_id, news)
 
 
 def _text(job_id: str, news: News) -> str:

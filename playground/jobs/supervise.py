@@ -11,31 +11,32 @@ import selectors
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol, TypeVar
 
 from django.conf import settings
 from django.db import Error as DatabaseError
 from django.db import close_old_connections
+from django.utils import timezone
 
 from compute.core import kinds
 from compute.core.errors import ComputeError
-from compute.core.events import EVENT_TYPES
-from playground import redis
-from playground.jobs import artifacts, outcomes, queries, service, spool, states, stream
-from playground.jobs.attempts import Lease, LeaseLost, Made
+from playground.jobs import artifacts, budget, outcomes, queries, service, states, stream
+from playground.jobs.attempts import Lease, LeaseLost
+from playground.jobs.budget import Budget
 from playground.jobs.inbox import Inbox
 from playground.jobs.outcomes import Outcome
+from playground.jobs.output import Output
 from playground.jobs.runners import LineTooLong, Runner
 
 log = logging.getLogger(__name__)
 
-BATCH_S = 0.02  # after a batch has gone out the next waits this long; a lone event never waits
 CANCEL_GRACE_S = 1.5  # then the process group is killed: a C loop hears nothing
 BOOT_S = 60.0  # a runner that hasn't begun by then is broken
 DEADLINE_GRACE_S = 2.7  # the runner's own watchdog comes first, with better words
 STOP_GRACE_S = 4.0  # for a checkpoint, when this worker is asked to leave
 MEASURE_S = 0.5
 NEVER = float("inf")
+Answer = TypeVar("Answer")
 
 
 class Left(Exception):
@@ -55,29 +56,29 @@ class Supervision:
     ) -> None:
         self.lease, self.job, self.inbox = lease, lease.job, inbox
         self.pool, self.stopping = pool, stopping
-        self.spool = spool.Writer(self.job.pk, self.job.attempt)
-        self.stream = stream.Writer(self.job.pk, self.job.attempt, redis.shared())
+        self.output = Output(lease)
         self.runner: Runner | None = None
+        self.budget: Budget | None = None
         self.said_end = False  # the runner has told how the job ended
         self.healthy = False  # and can serve another job
-        self.seq = 0
-        self.pending: list[spool.Entry] = []
-        self.made: list[Made] = []
         self.progress: dict[str, Any] | None = None
         self.outcome: Outcome | None = None
-        self.cancel_asked = False
+        self.cancel_asked = self.past_cancel_at = False
         self.paused_since: float | None = None
-        self.renewed = self.flushed = time.monotonic()
-        self.flush_at = self.kill_at = self.park_at = self.stop_at = self.deadline_at = NEVER
-        self.renew_at = self.measure_at = self.renewed
+        self.renewed = self.renew_at = self.measure_at = time.monotonic()
+        self.kill_at = self.park_at = self.stop_at = self.deadline_at = NEVER
+        self.cancel_at = NEVER  # when the deadline that came with the submission passes
+        if self.job.cancel_at is not None:
+            left = self.job.cancel_at - timezone.now()
+            self.cancel_at = self.renewed + max(0.0, left.total_seconds())
 
     # -- the whole ---------------------------------------------------------------------------
 
     def run(self) -> None:
         job = self.job
         try:
-            self._say("state", {"state": states.STARTING, "attempt": job.attempt})
-            self._flush(create=True)
+            self.output.say("state", {"state": states.STARTING, "attempt": job.attempt})
+            self.output.flush(create=True)
             try:
                 self._start()
                 outcome = self._watch()
@@ -96,29 +97,32 @@ class Supervision:
         finally:
             if self.runner is not None:
                 self.pool.give_back(self.runner, healthy=self.healthy)
-            self.spool.close()
+            self.output.close()
 
     def _start(self) -> None:
         job = self.job
         folder = artifacts.make_attempt_folder(job.pk, job.attempt)
         self.runner = self.pool.take()
+        self.budget = Budget(job, self.runner)
         source = self.lease.resume_from
         spec = {
             "job": job.pk,
+            "request_id": job.request_id,
             "attempt": job.attempt,
             "kind": job.kind,
             "params": job.params,
             "seed": job.seed,
             "dir": str(folder),
-            "inputs": service.inputs(job),
+            "inputs": self._insist(lambda: service.inputs(job)),
             "threads": settings.THREADS[job.queue],
-            "device": settings.DEVICES[job.queue],
+            "device": job.device or "cpu",
             "deadline_s": job.deadline_s,
             "resume_from": source and str(artifacts.attempt_folder(job.pk, source)),
             "replay": service.live_sets(job.pk) if source else [],
         }
         self.runner.send({"spec": spec})
-        self.lease.record_runner(self.runner.pid)
+        pid = self.runner.pid
+        self._insist(lambda: self.lease.record_runner(pid))
         now = time.monotonic()
         # The job's time starts with its `running`; until then the runner may still be importing.
         self.deadline_at = now + BOOT_S + job.deadline_s
@@ -133,8 +137,9 @@ class Supervision:
             selector.register(self.inbox, selectors.EVENT_READ, self._obey)
             while self.outcome is None:
                 due = min(
-                    self.flush_at,
+                    self.output.flush_at,
                     self.renew_at,
+                    self.cancel_at,
                     self.measure_at,
                     self.deadline_at,
                     self.kill_at,
@@ -149,22 +154,19 @@ class Supervision:
 
     def _finish(self, outcome: Outcome) -> None:
         """Row first, then the `end` event; the dispatcher adds an `end` that we fail to."""
+        self._insist(lambda: self.output.flush(last=True))
+        if self.output.refused is not None and outcome.state == states.SUCCEEDED:
+            outcome, self.said_end = self.output.refused, False
         if outcome.state == states.FAILED and not self.said_end:
-            self._flush()  # registers the files that the runner still told of
             outcome = self._with_kept(outcome)
-            self._say("error", outcome.error_data())
-        self._insist(self._flush)
+            self.output.say("error", outcome.error_data())
+            self.output.flush()
         self._insist(lambda: self.lease.finish(outcome, self.progress))
         service.nudge()
-        self._say("end", outcome.end_data())
-        self._flush()
-        if self.stream.behind:
-            return
-        try:
-            stream.expire(self.stream.client, self.job.pk)
-        except redis.RedisError:
-            return
-        self._insist(self.lease.log_closed)
+        self.output.say("end", outcome.end_data())
+        self.output.flush()
+        if self.output.expire():
+            self._insist(self.lease.log_closed)
 
     def _with_kept(self, outcome: Outcome) -> Outcome:
         try:
@@ -173,33 +175,7 @@ class Supervision:
             return outcome
         return outcomes.with_kept(outcome, checkpoint.name if checkpoint else None)
 
-    # -- events out --------------------------------------------------------------------------
-
-    def _say(self, type_: str, data: dict[str, Any]) -> None:
-        self._queue(type_, stream.rest_of(data))
-
-    def _queue(self, type_: str, rest: str) -> None:
-        self.seq += 1
-        event_id = f"{self.job.attempt}-{self.seq}"
-        self.pending.append(spool.entry(self.job.pk, event_id, type_, rest))
-
-    def _flush(self, *, create: bool = False) -> None:
-        """Files registered, then spool, then stream: whoever hears of a file can fetch it."""
-        self.flush_at = NEVER
-        if self.made:
-            try:
-                self.lease.register(self.made)
-            except DatabaseError as error:
-                log.warning("job %s: files wait for the database: %s", self.job.pk, error)
-                close_old_connections()
-                self.flush_at = time.monotonic() + 0.5
-                return
-            self.made = []
-        if self.pending:
-            entries, self.pending = self.pending, []
-            self.spool.append(entries)
-            self.stream.send(entries, create=create)
-        self.flushed = time.monotonic()
+    # -- the runner's words ------------------------------------------------------------------
 
     def _read(self) -> None:
         """Takes what the runner has written."""
@@ -214,36 +190,24 @@ class Supervision:
             self._runner_gone()
             return
         for line in lines:
-            self._take(line)
-        if self.pending:
-            self.flush_at = self.flushed + BATCH_S
+            if self.outcome is None and (event := self.output.parse(line)) is not None:
+                self._take(*event)
+        self.output.flush_soon()
 
-    def _take(self, line: bytes) -> None:
-        try:
-            type_, rest, data = stream.rest_of_raw(line)
-        except ValueError as error:
-            log.warning("job %s: dropped a line: %s", self.job.pk, error)
-            return
-        if type_ == "ready" or self.outcome is not None:
-            return
-        if type_ not in EVENT_TYPES:
-            log.warning("job %s: dropped an event of unknown type %.40r", self.job.pk, type_)
+    def _take(self, type_: str, rest: str, data: dict[str, Any]) -> None:
+        if type_ == "ready":
             return
         if type_ == "end":
-            self.outcome, self.said_end = outcomes.from_runner(data), True
-            # Past its deadline a runner may have been stuck in C code, and ends itself.
-            self.healthy = self.outcome.reason != "deadline_exceeded"
+            self._runner_ended(data)
+            return
+        if type_ == "artifact":
+            self.output.artifact(rest, data)
             return
         if type_ == "state":
             self._state(data)
         elif type_ == "progress":
             self.progress = data
-        elif type_ == "artifact":
-            made = self._checked(data)
-            if made is None:
-                return
-            self.made.append(made)
-        self._queue(type_, rest)
+        self.output.queue(type_, rest)
 
     def _state(self, data: dict[str, Any]) -> None:
         to, now = data.get("state"), time.monotonic()
@@ -252,6 +216,8 @@ class Supervision:
             return
         if self.lease.state == states.STARTING:
             self.deadline_at = now + self.job.deadline_s + DEADLINE_GRACE_S
+            if self.budget is not None:
+                self.budget.start()
         self._insist(lambda: self.lease.move(to))
         if to == states.PAUSED:
             self.paused_since = now
@@ -262,20 +228,39 @@ class Supervision:
             self.deadline_at += now - self.paused_since  # time spent paused doesn't count
             self.paused_since, self.park_at = None, NEVER
 
-    def _checked(self, data: dict[str, Any]) -> Made | None:
-        """The artifact as declared, if its name is a name and its file is there."""
-        try:
-            made = Made(
-                str(data["name"]), str(data["type"]), int(data["size"]), str(data["sha256"])
-            )
-            there = artifacts.size(self.job.pk, self.job.attempt, made.name)
-        except (KeyError, TypeError, ValueError) as error:
-            log.warning("job %s: refused an artifact: %s", self.job.pk, error)
-            return None
-        if there is None:
-            log.warning("job %s: no file for artifact %.80r", self.job.pk, made.name)
-            return None
-        return made
+    def _runner_ended(self, data: dict[str, Any]) -> None:
+        """The runner has told how the job ended."""
+        outcome = outcomes.from_runner(data)
+        if outcome.state == states.CANCELED:
+            if not self.cancel_asked:
+                self._stopped_from_outside()
+            outcome = self._canceled()
+        self.outcome, self.said_end = outcome, True
+        # Past its deadline a runner may have been stuck in C code, and ends itself.
+        self.healthy = outcome.reason != "deadline_exceeded"
+
+    def _stopped_from_outside(self) -> None:
+        """A SIGTERM has reached the runner, not this worker: the machine shuts down, perhaps. It
+        has saved. The job goes on elsewhere, once, as after a lost worker; unless this worker is
+        leaving too, which spends no retry."""
+        assert self.runner is not None
+        self.runner.close(grace_s=1.0)
+        planned = self.stopping.is_set()
+        if self.job.retried and not planned:
+            raise ComputeError(outcomes.STOPPED_TWICE, reason="worker_lost")
+        self._requeue(retried=None if planned else True)
+
+    def _runner_gone(self) -> None:
+        """The output closed without an `end`: the process has died under the job."""
+        assert self.runner is not None
+        code = self.runner.wait(grace_s=0.5)
+        if self.cancel_asked:
+            self.outcome = self._canceled()
+        elif self.runner.out_of_memory():
+            self.outcome = budget.killed_for_memory()
+        else:
+            self.outcome = outcomes.died(code)
+        self.runner.close()
 
     # -- controls in, and the clock ----------------------------------------------------------
 
@@ -296,10 +281,17 @@ class Supervision:
         self.runner.send({"control": {**control, "job": self.job.pk}})
 
     def _ask_cancel(self) -> None:
+        now = time.monotonic()
         if not self.cancel_asked:
             self.cancel_asked = True
-            self.kill_at = time.monotonic() + CANCEL_GRACE_S
+            self.past_cancel_at = now >= self.cancel_at
+            self.kill_at = now + CANCEL_GRACE_S
             self._control({"action": "cancel"})
+        self.cancel_at = NEVER
+
+    def _canceled(self) -> Outcome:
+        """In words that say by whom: at the deadline of the submission, or by a person now."""
+        return outcomes.canceled(self.job.cancel_at if self.past_cancel_at else None)
 
     def _ask_stop(self) -> None:
         """This worker leaves. A kind that can pause writes its checkpoint first."""
@@ -312,14 +304,19 @@ class Supervision:
             self._control({"action": "pause"})
 
     def _look_at_clock(self, now: float) -> None:
-        if now >= self.flush_at:
-            self._flush()
+        if now >= self.cancel_at:
+            self._ask_cancel()
+        if now >= self.output.flush_at:
+            self.output.flush()
+            if self.output.refused is not None:
+                self._kill(self.output.refused)
+                return
         if now >= self.renew_at:
             self._renew(now)
         if now >= self.measure_at:
             self._measure(now)
         if now >= self.kill_at:
-            self._kill(outcomes.canceled())
+            self._kill(self._canceled())
         elif now >= self.deadline_at and self.paused_since is None:
             self._kill(
                 outcomes.failure(
@@ -332,7 +329,7 @@ class Supervision:
             self._park()
 
     def _renew(self, now: float) -> None:
-        self.renew_at = now + (1.0 if self.stream.behind else settings.LEASE_S / 5)
+        self.renew_at = now + (1.0 if self.output.stream.behind else settings.LEASE_S / 5)
         try:
             canceled = self.lease.renew(self.progress)
         except DatabaseError as error:
@@ -344,23 +341,16 @@ class Supervision:
         self.renewed = now
         if canceled:
             self._ask_cancel()
-        if self.stream.behind:
-            self._flush()
-            self.stream.recover()
+        self.output.catch_up()
 
     def _measure(self, now: float) -> None:
-        assert self.runner is not None
+        assert self.budget is not None
         self.measure_at = now + MEASURE_S
-        used = self.runner.resident_mb()
-        if used > settings.JOB_MEMORY_MB:
-            words = outcomes.OVER_MEMORY.format(used=round(used), limit=settings.JOB_MEMORY_MB)
-            self._kill(outcomes.failure("out_of_memory", words))
-
-    def _runner_gone(self) -> None:
-        """The output closed without an `end`: the process has died under the job."""
-        assert self.runner is not None
-        code = self.runner.close(grace_s=0.5)
-        self.outcome = outcomes.canceled() if self.cancel_asked else outcomes.died(code)
+        if self.runner is not None:
+            self.runner.watched = now
+        over = self.budget.exceeded()
+        if over is not None:
+            self._kill(over)
 
     def _kill(self, outcome: Outcome) -> None:
         assert self.runner is not None
@@ -369,11 +359,11 @@ class Supervision:
 
     def _park(self) -> None:
         """A paused job gives its slot back, if there is something to resume from."""
-        if queries.newest_checkpoint(self.job.pk) is None:
+        if self._insist(lambda: queries.newest_checkpoint(self.job.pk)) is None:
             self.park_at = NEVER
             return
-        self._flush()
-        self.lease.park()
+        self._insist(lambda: self.output.flush(last=True))
+        self._insist(self.lease.park)
         service.nudge()
         raise Left("parked; its slot is free")
 
@@ -384,14 +374,18 @@ class Supervision:
         if self.paused_since is not None and not asked_by_us:
             self._park()
         self.runner.close()
-        self._flush()
-        self.lease.requeue()
-        self._say("state", {"state": states.QUEUED, "attempt": self.job.attempt + 1})
-        self._flush()
-        raise Left("queued again; this worker stops")
+        self._requeue()
 
-    def _insist(self, write: Callable[[], None]) -> None:
-        """Repeats a write until the database takes it: the job is over, only the row lags."""
+    def _requeue(self, *, retried: bool | None = None) -> NoReturn:
+        self._insist(lambda: self.output.flush(last=True))
+        self._insist(lambda: self.lease.requeue(retried=retried))
+        self.output.say("state", {"state": states.QUEUED, "attempt": self.job.attempt + 1})
+        self.output.flush()
+        service.nudge()
+        raise Left("queued again")
+
+    def _insist(self, write: Callable[[], Answer]) -> Answer:
+        """Repeats a read or a write until the database takes it: the job goes on, the row lags."""
         while True:
             try:
                 return write()

@@ -15,7 +15,7 @@ from celery import signals
 from celery.utils.log import get_logger
 
 from playground.celery import app
-from playground.jobs import health, worker
+from playground.jobs import worker
 
 logger = get_logger(__name__)
 
@@ -31,7 +31,8 @@ def answer_in_the_loop(task: Any, app: Any, consumer: Any) -> Callable[..., None
 
     def handle(message: Any, body: Any, ack: Any, reject: Any, callbacks: Any, **_: Any) -> None:
         ack(logger, consumer.connection_errors)
-        health.beat(f"worker.{message.payload[0][0]}")
+        if worker._current is not None:
+            worker._current.probed.set()
 
     return handle
 

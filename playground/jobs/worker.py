@@ -18,8 +18,8 @@ from django.conf import settings
 from django.db import close_old_connections
 
 from compute.core import kinds
-from playground import redis, stores
-from playground.jobs import attempts, health, service
+from playground import logs, redis, stores
+from playground.jobs import attempts, cgroups, figures, health, service
 from playground.jobs.controls import Listener
 from playground.jobs.inbox import Inbox
 from playground.jobs.runners import Pool
@@ -37,6 +37,7 @@ class Worker:
         self.queue = queue
         self.name = f"{queue}@{attempts.HOST}:{os.getpid()}:{secrets.token_hex(3)}"
         self.stopping = threading.Event()
+        self.probed = threading.Event()
         self._active: dict[tuple[str, int], Inbox] = {}
         self._lock = threading.Lock()
         mine = [kind for kind in kinds.all_kinds() if kind.queue == queue]
@@ -50,6 +51,23 @@ class Worker:
         self.pool.fill()
         self.listener = Listener(self.name, self._deliver)
         self.listener.start()
+        threading.Thread(target=self._prove_forever, name="no-op", daemon=True).start()
+
+    def _prove_forever(self) -> None:
+        """After each probe that came through the queue: a job that does nothing, by an idle
+        runner. That is what a worker's sign of life means."""
+        part, trouble = f"worker.{self.queue}", ""
+        while not self.stopping.is_set():
+            if not self.probed.wait(PROBE_S):
+                continue
+            self.probed.clear()
+            found = self.pool.no_op()
+            if found.how == "wedged":
+                trouble = "a runner does not answer"
+            elif found.how in ("done", "busy"):  # until then the new one has proved nothing
+                trouble = ""
+            health.beat(part, trouble=trouble, how=found.how)
+            figures.report_runners(part, self.pool.memory)
 
     def supervise(self, job_id: str, attempt: int) -> None:
         """Runs one job to its end in this thread; returns at once if it isn't there to take."""
@@ -68,7 +86,9 @@ class Worker:
             if lease is None:
                 log.info("job %s attempt %s is taken or gone", job_id, attempt)
                 return
-            Supervision(lease=lease, inbox=inbox, pool=self.pool, stopping=self.stopping).run()
+            with logs.about(request_id=lease.job.request_id, job=job_id, attempt=attempt):
+                log.info("job starts: %s", lease.job.kind)
+                Supervision(lease=lease, inbox=inbox, pool=self.pool, stopping=self.stopping).run()
             service.nudge()
         finally:
             with self._lock:
@@ -96,8 +116,8 @@ class Worker:
 
 
 def probe_forever(app: Celery, queue: str, stopping: threading.Event) -> None:
-    """Sends this queue a message every two seconds. The consumer's own loop answers it by a
-    heartbeat (`playground.jobs.tasks`), so a worker that pings well but consumes nothing shows."""
+    """Sends this queue a message every two seconds. The consumer's own loop takes it and asks for
+    a no-op job (`playground.jobs.tasks`), so a worker that pings well but consumes nothing shows."""
     while not stopping.is_set():
         try:
             app.send_task("probe", args=[queue], queue=queue, expires=3 * PROBE_S, retry=False)
@@ -125,10 +145,19 @@ def boot(app: Celery, queues: list[str]) -> None:
     stores.wait_for_database()
     health.forget(f"worker.{queues[0]}")
     _current = Worker(queues[0])
+    tell_memory_limit(queues[0])
     threading.Thread(
         target=probe_forever, args=(app, queues[0], _current.stopping), name="probe", daemon=True
     ).start()
     log.info("worker %s: %s slots", _current.name, settings.SLOTS[queues[0]])
+
+
+def tell_memory_limit(queue: str) -> None:
+    """Says on the operations page's behalf how this worker keeps its jobs' memory limit."""
+    try:
+        redis.shared().set(f"ops:memory:{queue}", cgroups.manager())
+    except redis.RedisError as error:
+        log.warning("could not say how memory is limited: %s", error)
 
 
 def shut() -> None:

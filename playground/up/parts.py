@@ -66,8 +66,10 @@ def parts(*, port: int) -> list[Part]:
         quiet = "--loglevel WARNING --without-mingle --without-gossip"
         celery = f"-m celery -A playground worker {options} {quiet}"
         found.append(Part(f"worker-{queue}", (python, *celery.split()), stop_s=20))
+    # Only a proxy on this machine is believed about who its visitor is.
+    forwarded = "--proxy-headers" if settings.BEHIND_PROXY else "--no-proxy-headers"
     uvicorn = (
-        f"-m uvicorn playground.asgi:application --host 127.0.0.1 --port {port} --no-proxy-headers "
+        f"-m uvicorn playground.asgi:application --host 127.0.0.1 --port {port} {forwarded} "
         "--ws-per-message-deflate false --ws-max-size 65536 --timeout-graceful-shutdown 5 "
         "--lifespan on --log-level warning --no-access-log"
     )

@@ -23,6 +23,7 @@ import torch
 from compute.core.context import Context
 from compute.core.kinds import get, validate
 from compute.core.runner import Output
+from compute.text import corpora
 from compute.text.chars import CharTokenizer
 from compute.transformer import data, schedule
 from compute.transformer.estimate import config_of
@@ -37,7 +38,7 @@ READER = "import json, sys\nfor line in sys.stdin.buffer: json.loads(line)"
 
 def bare_loop(params: TrainParams) -> Callable[[int], None]:
     """One step of the bare loop, as a function of the step's number."""
-    text = data.text_of(params)
+    text = corpora.read(params.data)
     tokenizer = CharTokenizer.of(text)
     ids = torch.frombuffer(tokenizer.encode(text), dtype=torch.int64)
     ids = ids[: data.split_at(len(ids), params.block)]

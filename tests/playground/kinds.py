@@ -126,3 +126,75 @@ register(
         deadline_s=20,
     )
 )
+register(
+    Kind(
+        name="pipe.torch",
+        params=EchoParams,
+        queue="interactive",
+        run=f"{RUNS}:torch",
+        title=words("Torch", "Torch"),
+        summary=words("Adds two tensors.", "两个张量相加。"),
+        deadline_s=60,
+    )
+)
+
+
+class BurnParams(Params):
+    seconds: float = number(5.0, "Seconds", "秒数", ge=0, le=100)
+    processes: int = param(
+        1, label=words("Processes", "进程数"), help=words("How many.", "多少。"), ge=1, le=8
+    )
+
+
+class FileParams(Params):
+    megabytes: float = number(1.0, "Megabytes", "兆字节", ge=0, le=1000)
+    files: int = param(1, label=words("Files", "文件数"), help=words("How many.", "多少。"), ge=1)
+
+
+register(
+    Kind(
+        name="pipe.burn",
+        params=BurnParams,
+        queue="interactive",
+        run=f"{RUNS}:burn",
+        title=words("Burn", "消耗"),
+        summary=words("Uses processor time in other processes.", "在其他进程中消耗处理器时间。"),
+        deadline_s=60,
+        cpu_s=2,
+    )
+)
+register(
+    Kind(
+        name="pipe.files",
+        params=FileParams,
+        queue="interactive",
+        run=f"{RUNS}:files",
+        title=words("Files", "文件"),
+        summary=words("Writes files.", "写入文件。"),
+        deadline_s=60,
+    )
+)
+register(
+    Kind(
+        name="pipe.partial",
+        params=EchoParams,
+        queue="interactive",
+        run=f"{RUNS}:partial",
+        title=words("Partial", "部分"),
+        summary=words("Makes something, then hears nothing.", "先产生结果，然后什么都听不到。"),
+        deadline_s=5,
+    )
+)
+register(
+    Kind(
+        name="pipe.backward",
+        params=TalkParams,
+        queue="training",
+        run=f"{RUNS}:torch_steps",
+        title=words("Torch", "Torch"),
+        summary=words("Forward and backward.", "前向与反向。"),
+        result={"loss": words("loss", "损失")},
+        deadline_s=60,
+        warm=("torch",),
+    )
+)

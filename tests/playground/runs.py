@@ -6,6 +6,8 @@ import json
 import math
 import os
 import signal
+import subprocess
+import sys
 import time
 from typing import Any
 
@@ -63,6 +65,12 @@ def ref(ctx: Context) -> dict[str, Any]:
     return {"files": found}
 
 
+def torch(ctx: Context) -> dict[str, Any]:
+    import torch
+
+    return {"sum": float((torch.ones(3) + torch.ones(3)).sum())}
+
+
 def hang(ctx: Context) -> dict[str, Any]:
     """One call in C that hears nothing."""
     return {"sum": sum(range(10**12))}
@@ -96,3 +104,41 @@ def case(ctx: Context) -> dict[str, Any]:
         ctx.path("page.html").write_text("<script>alert(1)</script>")
         ctx.artifact("page.html", type="text/html")
     return {"pid": os.getpid()}
+
+
+def burn(ctx: Context) -> dict[str, Any]:
+    """Busy children, one after another: each has ended before the next starts."""
+    loop = "import time\nwhile time.process_time() < {}: pass"
+    for _ in range(of(ctx).processes):
+        subprocess.run([sys.executable, "-c", loop.format(of(ctx).seconds)], check=True)
+    return {}
+
+
+def files(ctx: Context) -> dict[str, Any]:
+    for number in range(of(ctx).files):
+        name = f"part-{number}.bin"
+        ctx.path(name).write_bytes(b"x" * int(of(ctx).megabytes * 2**20))
+        ctx.artifact(name, type="application/octet-stream")
+        time.sleep(0.1)
+    time.sleep(1)
+    return {}
+
+
+def partial(ctx: Context) -> dict[str, Any]:
+    ctx.metric(step=0, loss=0.5)
+    ctx.path("part.txt").write_text("kept")
+    ctx.artifact("part.txt", type="text/plain")
+    return hang(ctx)
+
+
+def torch_steps(ctx: Context) -> dict[str, Any]:
+    """Forward and backward of a small network, `events` times."""
+    import torch
+
+    net = torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.GELU(), torch.nn.Linear(512, 1))
+    x = torch.randn(256, 256)
+    for _ in range(of(ctx).events):
+        loss = net(x).square().mean()
+        net.zero_grad()
+        loss.backward()
+    return {"loss": float(loss), "threads": torch.get_num_threads()}

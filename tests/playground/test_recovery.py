@@ -6,7 +6,6 @@ import http.client
 import json
 import os
 import signal
-import sqlite3
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -16,6 +15,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from playground.jobs.spool import FENCE_STEP
+from tests.failure.jobs import in_order, restart, runner_pid, running, train
 from tests.playground.client import Client
 from tests.stack import Stack
 
@@ -29,95 +29,6 @@ def stack() -> Iterator[Stack]:
         yield running
     finally:
         running.stop()
-
-
-def kinds_of(events: list[dict[str, Any]]) -> list[str]:
-    return [e["type"] if e["type"] != "state" else e["data"]["state"] for e in events]
-
-
-def in_order(events: list[dict[str, Any]]) -> None:
-    keys = [tuple(int(n) for n in e["id"].split("-")) for e in events]
-    assert keys == sorted(set(keys))
-    assert [e["type"] for e in events].count("end") <= 1
-    assert events[-1]["type"] == "end" or "end" not in [e["type"] for e in events]
-
-
-def runner_pid(client: Client, job_id: str) -> int:
-    with sqlite3.connect(f"file:{client.stack.var}/playground.sqlite3?mode=ro", uri=True) as db:
-        row = db.execute(
-            "SELECT pid FROM jobs_attempt WHERE job_id = ? ORDER BY number DESC", [job_id]
-        ).fetchone()
-    db.close()
-    return int(row[0])
-
-
-def train(client: Client, **params: Any) -> str:
-    job_id: str = client.submit("pipe.train", **{"steps": 5000, "wait_ms": 10, **params})["id"]
-    return job_id
-
-
-def running(client: Client, job_id: str, attempt: int) -> None:
-    until = time.monotonic() + 30
-    while ((job := client.job(job_id))["state"], job["attempt"]) != ("running", attempt):
-        assert time.monotonic() < until, f"{job}\n{client.stack.said()}"
-        time.sleep(0.05)
-
-
-# -- cancel ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("_", range(3))
-def test_cancel_while_queued(client: Client, _: int) -> None:
-    blocker = train(client)
-    client.until(blocker, "running")
-    waiting = train(client)
-    started = time.monotonic()
-    answer = client.post(f"/api/v1/jobs/{waiting}/cancel")
-    assert (answer.status, answer.json["state"]) == (200, "aborted")
-    again = client.post(f"/api/v1/jobs/{waiting}/cancel")
-    assert (again.status, again.json) == (200, client.job(waiting))
-    client.post(f"/api/v1/jobs/{blocker}/cancel")
-    client.until(blocker, "canceled", timeout_s=3)
-    assert time.monotonic() - started < 6
-    in_order(client.events(blocker))
-
-
-@pytest.mark.parametrize("_", range(3))
-def test_cancel_while_running(client: Client, _: int) -> None:
-    job_id = train(client)
-    client.until(job_id, "running")
-    pid = runner_pid(client, job_id)
-    answer = client.control(job_id, "cancel")
-    assert (answer.status, answer.json["cancel_requested"]) == (202, True)
-    job = client.until(job_id, "canceled", timeout_s=3)
-    assert (job["reason"], job["message"]) == (None, "You canceled the job.")
-    events = client.events(job_id)
-    in_order(events)
-    assert events[-1]["data"]["state"] == "canceled"
-    until = time.monotonic() + 3
-    while psutil.pid_exists(pid) and time.monotonic() < until:
-        time.sleep(0.02)
-    assert not psutil.pid_exists(pid)
-
-
-@pytest.mark.parametrize("_", range(3))
-def test_cancel_while_paused(client: Client, _: int) -> None:
-    job_id = train(client)
-    client.until(job_id, "running")
-    client.control(job_id, "pause")
-    client.until(job_id, "paused")
-    client.control(job_id, "cancel")
-    client.until(job_id, "canceled", timeout_s=3)
-    in_order(client.events(job_id))
-
-
-def test_cancel_of_a_loop_in_c(client: Client) -> None:
-    """`sum(range(…))` hears nothing: the process group is killed, and the next job has a runner."""
-    job = client.submit("pipe.case", case="hang")
-    client.until(job["id"], "running")
-    client.post(f"/api/v1/jobs/{job['id']}/cancel")
-    assert client.until(job["id"], timeout_s=3)["state"] == "canceled"
-    assert client.submit("pipe.echo", wait=10)["state"] == "succeeded"
 
 
 # -- pause, step, set --------------------------------------------------------------------------
@@ -161,7 +72,7 @@ def test_pause_step_set_resume(client: Client) -> None:
         ("bug", "internal", "RuntimeError"),
         ("kill", "worker_lost", "signal 9 (SIGKILL)"),
         ("exit", "worker_lost", "exit code 3"),
-        ("memory", "out_of_memory", "limit is 512 MB"),
+        ("memory", "out_of_memory", "512 MB"),
     ],
 )
 def test_failures_say_why(client: Client, case: str, reason: str, words: str) -> None:
@@ -207,11 +118,6 @@ def test_training_gets_a_fresh_process_each_time(client: Client) -> None:
 
 
 # -- lost workers and planned stops ------------------------------------------------------------
-
-
-def restart(client: Client, part: str) -> None:
-    client.stack.start_part(part)
-    client.stack.wait_until_healthy()
 
 
 def test_a_killed_worker_costs_one_attempt_and_nothing_else(client: Client) -> None:

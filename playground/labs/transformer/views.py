@@ -9,6 +9,7 @@ from playground.web.csp import with_plotly
 
 STYLES = (
     "css/elements/params-form.css",
+    "css/elements/upload-field.css",
     "css/elements/job-status.css",
     "css/elements/live-chart.css",
     "css/elements/token-strip.css",

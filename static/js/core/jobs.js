@@ -8,7 +8,8 @@ export { follow, Problem };
 const API = "/api/v1";
 const QUIET_MS = 1500;
 
-async function request(path, { method = "GET", body, headers = {} } = {}) {
+/** A request to the API: its JSON, null for 204. Throws Problem. */
+export async function request(path, { method = "GET", body, headers = {} } = {}) {
   let response;
   try {
     response = await fetch(`${API}${path}`, {

@@ -6,6 +6,7 @@ import { h } from "core/dom";
 import { short } from "core/format";
 import { msg, pick, t } from "core/i18n";
 import { icon } from "core/icons";
+import "elements/upload-field";
 
 const UNITS = {
   tokens: msg("tokens"),
@@ -15,6 +16,7 @@ const UNITS = {
   seconds: msg("seconds"),
 };
 const SLIDER_STEPS = 1000;
+const OWN = "own file"; // in the select alone; no choice has a space in its name
 const SEGMENTS = 3;
 const SEGMENT_CHARACTERS = 26;
 
@@ -25,7 +27,8 @@ const unitText = (unit) => (unit in UNITS ? t(UNITS[unit]) : (unit ?? ""));
 export function describe(name, schema, required) {
   const types = [schema.type].flat();
   const type = types.find((one) => one && one !== "null") ?? "string";
-  const choices = (schema.enum ?? []).filter((value) => value !== null);
+  const listed = schema.enum ?? schema.anyOf?.find((one) => one.enum)?.enum ?? [];
+  const choices = listed.filter((value) => value !== null);
   return {
     name,
     schema,
@@ -37,6 +40,7 @@ export function describe(name, schema, required) {
     low: schema.minimum ?? schema.exclusiveMinimum ?? null,
     high: schema.maximum ?? schema.exclusiveMaximum ?? null,
     widget: schema["x-widget"] ?? null,
+    upload: schema["x-upload"] ?? null,
     label: pick(schema["x-label"]) || name,
     help: pick(schema["x-help"]),
     group: pick(schema["x-group"]),
@@ -48,6 +52,7 @@ export function describe(name, schema, required) {
 
 /** The control that suits a field. `ids`: `{control, label, describedby}`. */
 export function control(field, ids, changed) {
+  if (field.upload) return uploadControl(field, ids, changed);
   if (field.choices.length > 0) return choiceControl(field, ids, changed);
   if (field.type === "boolean") return switchControl(field, ids, changed);
   if (field.numeric) return numberControl(field, ids, changed);
@@ -74,6 +79,37 @@ function selectControl(field, labels, ids, changed) {
     focusable: node,
     get: () => field.choices[Number(node.value)],
     set: (value) => (node.value = String(field.choices.indexOf(value))),
+  };
+}
+
+/** What the kind knows by itself, and last one's own file, which stands in for the choice x-own. */
+function uploadControl(field, ids, changed) {
+  const own = field.schema["x-own"] ?? null;
+  const choices = field.choices.filter((value) => value !== own);
+  const options = choices.map((value) => h("option", { value }, choiceLabel(field, value)));
+  const last = own === null ? t("My own file") : choiceLabel(field, own);
+  const select = h("select", { id: ids.control, "aria-describedby": ids.describedby }, options, h("option", { value: OWN }, last));
+  const panel = h("upload-field", { form: field.upload, "aria-label": last, hidden: true });
+  const show = () => {
+    panel.hidden = select.value !== OWN;
+    if (!panel.hidden) panel.open();
+  };
+  select.addEventListener("change", () => {
+    show();
+    changed();
+  });
+  panel.addEventListener("upload-change", changed);
+  return {
+    node: h("div", { class: "upload-control" }, select, panel),
+    focusable: select,
+    missing: () => select.value === OWN && !panel.value,
+    get: () => (select.value === OWN ? (panel.value ?? own) : select.value),
+    set(value) {
+      const listed = choices.includes(value);
+      select.value = listed ? value : OWN;
+      if (!listed && value !== own) panel.value = value;
+      show();
+    },
   };
 }
 
@@ -250,6 +286,7 @@ const round = (value, digits) => Number(value.toPrecision(digits));
 /** What is wrong with a value by the schema alone: `{detail, nearest}` or null. */
 export function complaint(field, entry) {
   const value = entry.get();
+  if (entry.missing?.()) return { detail: t("Choose a file first, or one of the texts above.") };
   if (entry.invalid?.()) return { detail: t("This is not a number.") };
   if (value === null || value === "") {
     return field.required && !field.nullable ? { detail: t("Fill this in.") } : null;

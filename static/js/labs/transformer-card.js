@@ -3,12 +3,13 @@
 import { clear, h } from "core/dom";
 import { ago, compact, count, number } from "core/format";
 import { pick, t } from "core/i18n";
+import { textOf } from "labs/transformer-texts";
 import { lossText } from "labs/transformer-words";
 
 /** "English news, 4 × 4 heads" */
 export function runName(params, texts) {
-  const text = texts.find((one) => one.name === params.data);
-  const title = text ? pick(text.title) : params.data === "text" ? t("Own text") : params.data ?? t("Unknown text");
+  const text = textOf(params, texts);
+  const title = text ? pick(text.title) : params.data ? t("Own text") : t("Unknown text");
   return t("{text}, {layers} × {heads} heads", { text: title, layers: params.layers, heads: params.heads });
 }
 

@@ -24,6 +24,6 @@ function probe(values, text) {
 function reading(text) {
   return h("div", { class: "stack" },
     h("h3", null, t("What it will read")),
-    h("blockquote", { class: "excerpt", dir: "auto" }, text.excerpt, "…"),
+    h("blockquote", { class: "excerpt", dir: "auto" }, text.excerpt, text.tokens > Array.from(text.excerpt).length ? "…" : null),
     h("p", { class: "caption" }, pick(text.source), " ", text.licence));
 }

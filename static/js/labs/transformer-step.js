@@ -23,8 +23,8 @@ import { Why } from "labs/transformer-why";
 const FIRST_STAGE = "softmax";
 
 export class StepView {
-  constructor({ left, centre, right, player, texts, onTrain }) {
-    Object.assign(this, { centre, texts, onTrain, hovered: null });
+  constructor({ left, centre, right, player, onTrain }) {
+    Object.assign(this, { centre, onTrain, hovered: null });
     this.text = new TextBox(left.appendChild(h("div")), { onSubmit: (text) => this.traceText(text) });
     this.weightsNote = left.appendChild(h("p", { class: "caption", "data-testid": "weights-note" }));
     const overview = left.appendChild(h("div", { class: "stack" }, h("h3", null, t("Layers × heads"))));
@@ -125,8 +125,7 @@ export class StepView {
     if (!response.ok) throw new Error(ended(run) ? t("The run has no saved model. Train again, a little longer.") : t("The run has not started yet."));
     const { vocabulary } = await response.json();
     const config = await fetch(artifactUrl(run.id, "config.json")).then((r) => r.json());
-    const text = this.texts.find((one) => one.name === run.params.data);
-    this.probe = run.params.probe ?? text?.probe ?? vocabulary.slice(0, 8).join("");
+    this.probe = config.probe || vocabulary.slice(0, 8).join("");
     this.text.setModel({ vocabulary, block: config.block ?? run.params.block });
     if (!this.text.value) this.text.value = Array.from(this.probe).slice(0, config.block).join("");
     this.model = run.id;

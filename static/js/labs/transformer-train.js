@@ -8,6 +8,7 @@ import { count, number, sig } from "core/format";
 import { t, tn } from "core/i18n";
 import { control, ended, listJobs, submit } from "core/jobs";
 import { rem } from "core/theme";
+import { listUploads } from "core/uploads";
 import { state } from "core/view-state";
 import "elements/job-status";
 import "elements/live-chart";
@@ -19,6 +20,7 @@ import { Maps } from "labs/transformer-maps";
 import { plan } from "labs/transformer-plan";
 import { KIND, Run, trainingRun } from "labs/transformer-run";
 import { runCard, runName } from "labs/transformer-card";
+import { textOf } from "labs/transformer-texts";
 import * as words from "labs/transformer-words";
 
 const CEILING = 3; // times the loss of guessing: a curve that goes higher needs a log scale
@@ -47,7 +49,7 @@ export class TrainView {
     this.form = h("params-form", { kind: KIND, main: "data layers heads d_model steps lr" });
     this.form.presets = this.data.presets;
     this.form.check = (values) => headProblems(values, this.form.schema.params.properties);
-    this.form.visible = { text: (values) => values.data === "text" };
+    this.form.visible = { text: () => false }; // for scripts: here one's own text is uploaded
     this.formBox = h("details", { class: "new-run", open: true }, h("summary", { class: "overline" }, t("New run")), this.form);
     this.history = h("details", { class: "earlier-runs", open: !narrow(), hidden: true });
     this.left.append(this.card, this.status, this.live.node, this.formBox, this.history);
@@ -115,7 +117,10 @@ export class TrainView {
   /** Opens the run of the address, else the one that runs, else the newest that has ended well. */
   async open() {
     this.chart.preload();
-    const { items } = await listJobs({ kind: KIND, limit: 12 }).catch(() => ({ items: [] }));
+    const [{ items }] = await Promise.all([
+      listJobs({ kind: KIND, limit: 12 }).catch(() => ({ items: [] })),
+      listUploads("text").catch(() => []), // runs are named after them
+    ]);
     this.jobs = items;
     const wanted = state.get("run");
     const job = wanted ? items.find((one) => one.id === wanted) : items.find((one) => !ended(one)) ?? items.find((one) => one.state === "succeeded");
@@ -282,7 +287,7 @@ export class TrainView {
 
   #intro() {
     const { values } = this.form;
-    const text = this.data.texts.find((one) => one.name === values.data);
+    const text = textOf(values, this.data.texts);
     if (this.refusal) this.#say(this.refusal.title, this.refusal.text);
     else this.#say(t("A Transformer that knows nothing yet"), text ? words.plan(values, text) : "");
     this.banner.hidden = true;
@@ -292,17 +297,14 @@ export class TrainView {
   /** The model as chosen in the form: its diagram, its size, the sentence it will be watched on. */
   #preview() {
     const { values } = this.form;
-    const text = this.data.texts.find((one) => one.name === values.data);
-    const vocabulary = text ? text.vocabulary : new Set(values.text ?? "").size;
+    const text = textOf(values, this.data.texts);
+    const vocabulary = text?.vocabulary ?? 0;
     const sound = Number.isFinite(values.layers * values.heads * values.d_model) && values.d_model % values.heads === 0;
-    const blank = values.data === "text" && values.text && !values.text.trim();
-    if (sound) {
+    if (!text) this.form.note = "";
+    if (sound && text) {
       const total = parameterCount(values, vocabulary);
       const size = { n: count(values.steps), parameters: count(total), batch: values.batch, block: values.block };
-      this.form.note = [
-        tn("{parameters} parameters · {n} step of {batch} × {block} tokens", "{parameters} parameters · {n} steps of {batch} × {block} tokens", values.steps, size),
-        blank ? h("p", null, t("The text is nothing but white space: there is nothing to learn from it.")) : null,
-      ];
+      this.form.note = tn("{parameters} parameters · {n} step of {batch} × {block} tokens", "{parameters} parameters · {n} steps of {batch} × {block} tokens", values.steps, size);
       plan(this.modelBox, values, text, vocabulary);
     }
     if (!this.run) this.#intro();

@@ -18,7 +18,7 @@ const rooms = Object.fromEntries(["train", "step"].map((mode) => [mode, Object.f
 const mode = () => (state.get("mode") === "step" ? "step" : "train");
 const stepCard = rooms.step.left.appendChild(h("div", { class: "card run-card" }));
 const train = new TrainView({ ...rooms.train, data, onStep: (job) => go("step", job), onRun: card });
-const step = new StepView({ ...rooms.step, texts: data.texts, onTrain: () => go("train") });
+const step = new StepView({ ...rooms.step, onTrain: () => go("train") });
 
 function go(next, job = null) {
   const keep = next === "step" && job ? { run: job.id, trace: null, row: null, col: null } : { row: null, col: null, tensor: null };

@@ -1,0 +1,1 @@
+"""Figures for whoever runs the site: `/operations` for people, `/metrics` for Prometheus."""
