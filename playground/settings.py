@@ -8,7 +8,7 @@ from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
 
-from playground import env, logs, paths
+from playground import env, paths
 from playground.web.csp import POLICY
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -219,7 +219,7 @@ METRICS_TOKEN = env.envstr("METRICS_TOKEN")  # lets a scraper in, in server mode
 if METRICS_TOKEN and len(METRICS_TOKEN) < 16:
     raise ImproperlyConfigured("METRICS_TOKEN is too short; give at least 16 random characters.")
 LOG_LEVEL = env.envchoice("LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR"))
-LOG_FORMAT = env.envchoice("LOG_FORMAT", "line", logs.FORMATS)
+LOG_FORMAT = env.envchoice("LOG_FORMAT", "line", ("line", "json"))
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,

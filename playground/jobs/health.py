@@ -24,6 +24,9 @@ ALIVE_S = 10  # a part that hasn't beaten for so long is down
 STUCK_S = 60  # a job waits beside a free slot, and nothing starts
 PARTS = ("dispatcher", "worker.interactive", "worker.training")
 NO_OP_KEPT_S = 86_400
+SILENT = f"no sign of life for {ALIVE_S} s"
+WEDGED = "a runner does not answer"
+STUCK = f"jobs wait beside free slots, and none has started for {STUCK_S} s"
 
 _waiting: dict[str, tuple[tuple[str, int], float]] = {}  # by queue: the oldest, first seen when
 
@@ -68,14 +71,13 @@ def report() -> dict[str, dict[str, Any]]:
         found[part] = _part(beaten, no_op)
         queue = part.removeprefix("worker.")
         if queue != part and found[part]["ok"] and found["database"]["ok"] and stuck(queue):
-            words = f"jobs wait beside free slots, and none has started for {STUCK_S} s"
-            found[part] |= {"ok": False, "detail": words}
+            found[part] |= {"ok": False, "detail": STUCK}
     return found
 
 
 def _part(beaten: str | None, no_op: str | None) -> dict[str, Any]:
     if beaten is None:
-        return {"ok": False, "detail": f"no sign of life for {ALIVE_S} s"}
+        return {"ok": False, "detail": SILENT}
     said = json.loads(beaten)
     found: dict[str, Any] = {"ok": not said["trouble"], "age_s": _age(said["t"])}
     if said["trouble"]:

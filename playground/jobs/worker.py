@@ -63,7 +63,7 @@ class Worker:
             self.probed.clear()
             found = self.pool.no_op()
             if found.how == "wedged":
-                trouble = "a runner does not answer"
+                trouble = health.WEDGED
             elif found.how in ("done", "busy"):  # until then the new one has proved nothing
                 trouble = ""
             health.beat(part, trouble=trouble, how=found.how)

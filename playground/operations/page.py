@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy
 from compute.core import kinds
 from compute.core.texts import Text
 from playground.accounts.owner import current_actor
-from playground.jobs import retention
+from playground.jobs import health, retention
 from playground.jobs.counts import counts
 from playground.operations import figures
 from playground.operations.figures import Figures
@@ -34,6 +34,12 @@ NAMES = {
     "dispatcher": gettext_lazy("Dispatcher"),
     "worker.interactive": gettext_lazy("Worker for short jobs"),
     "worker.training": gettext_lazy("Worker for training"),
+}
+# `playground.jobs.health`'s words; what a store says of itself stays as it is.
+DETAILS = {
+    health.SILENT: gettext_lazy("no sign of life for 10 s"),
+    health.WEDGED: gettext_lazy("a runner does not answer"),
+    health.STUCK: gettext_lazy("jobs wait beside free slots, and none has started for 60 s"),
 }
 QUEUES = {"interactive": gettext_lazy("Short jobs"), "training": gettext_lazy("Training")}
 VENDORS = {"sqlite": "SQLite", "mysql": "MySQL / MariaDB"}
@@ -57,7 +63,8 @@ def context(request: HttpRequest) -> dict[str, Any]:
 
 
 def _part(name: str, part: dict[str, Any]) -> dict[str, Any]:
-    return {"name": NAMES[name], "ok": part["ok"], "detail": part.get("detail", "")}
+    detail = part.get("detail", "")
+    return {"name": NAMES[name], "ok": part["ok"], "detail": DETAILS.get(detail, detail)}
 
 
 def _queue(queue: figures.Queue) -> dict[str, Any]:

@@ -40,3 +40,18 @@ def running(client: Client, job_id: str, attempt: int) -> None:
 def restart(client: Client, part: str) -> None:
     client.stack.start_part(part)
     client.stack.wait_until_healthy()
+
+
+def failed_because(client: Client, job_id: str, reason: str, words: str) -> None:
+    job = client.until(job_id, timeout_s=15)
+    assert (job["state"], job["reason"], job["attempt"]) == ("failed", reason, 1)
+    assert words in job["message"]
+    assert "secret detail" not in job["message"]
+    events = client.events(job["id"])
+    in_order(events)
+    error = next(e for e in events if e["type"] == "error")
+    assert error["data"]["reason"] == reason
+    assert events[-1]["data"]["message"] == job["message"]
+    chinese = client.get(f"/api/v1/jobs/{job['id']}", Accept_Language="zh-CN").json["message"]
+    assert any("\u4e00" <= c <= "\u9fff" for c in chinese)
+    assert client.submit("pipe.echo", wait=10)["state"] == "succeeded"

@@ -101,7 +101,7 @@ def test_while_paused(client: Client) -> None:
     canceled(client, job_id)
 
 
-@pytest.mark.parametrize("_", range(5))
+@pytest.mark.parametrize("_", [0, *(pytest.param(n, marks=slow) for n in range(1, 5))])
 def test_while_finishing(client: Client, _: int) -> None:
     """The cancel crosses the end: one of the two wins, and then it stays so."""
     job_id = train(client, steps=2, wait_ms=1)
@@ -149,6 +149,7 @@ def test_at_the_deadline_while_queued(client: Client) -> None:
     canceled(client, blocker)
 
 
+@slow
 def test_a_cancel_reaches_a_job_whose_worker_was_killed(client: Client) -> None:
     job_id = train(client)
     client.until(job_id, "running")

@@ -112,6 +112,7 @@ def test_a_planned_start_comes_in_time(client: Client) -> None:
     assert 0 <= lateness(client, job_id, at) < 6
 
 
+@pytest.mark.slow
 def test_a_planned_start_outlives_a_restart_of_dispatcher_and_worker(client: Client) -> None:
     job_id, at = later(client, 9)
     for part in ("dispatcher", "worker-interactive"):
@@ -174,6 +175,7 @@ def post_and_lose(stack: Stack) -> None:
         connection.close()
 
 
+@pytest.mark.slow
 def test_a_full_redis_refuses_jobs_and_loses_nothing(client: Client) -> None:
     """F36: a submission gets 503 with Retry-After; the job that runs goes on to its end; with room
     again its stream has every event."""
@@ -203,6 +205,7 @@ def test_a_full_redis_refuses_jobs_and_loses_nothing(client: Client) -> None:
     assert steps == list(range(150))
 
 
+@pytest.mark.slow
 def test_one_student_with_fifty_jobs_delays_another_by_one_job_a_slot(client: Client) -> None:
     """F32 with every real part; one owner in local mode, so the rows are given to a second one."""
     said = client.stack.shell("""

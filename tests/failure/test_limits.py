@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.failure.jobs import failed_because
 from tests.playground.client import Client
 from tests.stack import Stack
 
@@ -33,14 +34,14 @@ def test_a_job_that_takes_its_process_down_costs_nobody_else(
     """F22, with one slot: the next job starts in less than 10 s. Its own death is the job's, so it
     isn't tried again; only a lost worker is."""
     bad = client.submit("pipe.case", case=case)["id"]
-    job = client.until(bad, timeout_s=20)
+    client.until(bad, timeout_s=20)
     ended = time.monotonic()
-    assert (job["state"], job["reason"], job["attempt"]) == ("failed", reason, 1)
-    assert words in job["message"]
     assert client.submit("pipe.echo", wait=10)["state"] == "succeeded"
     assert time.monotonic() - ended < NEXT_S
+    failed_because(client, bad, reason, words)
 
 
+@pytest.mark.slow
 def test_a_loop_in_c_ends_at_its_limit_and_keeps_what_it_made(client: Client) -> None:
     """F29: the limit is 5 s; ended 3 s later at most, asserted at three times that."""
     job_id = client.submit("pipe.partial")["id"]
@@ -83,6 +84,7 @@ def test_files_beyond_the_quota_end_the_job_and_are_not_kept(client: Client) -> 
     assert client.submit("pipe.files", wait=10, megabytes=3)["state"] == "succeeded"
 
 
+@pytest.mark.slow
 def test_a_warm_runner_is_replaced_after_enough_jobs() -> None:
     stack = Stack(RUNNER_MAX_JOBS="3", INTERACTIVE_SLOTS="1")
     try:

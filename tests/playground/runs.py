@@ -95,6 +95,11 @@ def case(ctx: Context) -> dict[str, Any]:
         time.sleep(30)
     if name == "hang":
         hang(ctx)
+    if name == "chatter":
+        print("\x1b[31mred")
+        print("x" * 5_000)
+        for line in range(2_000):
+            print(line)
     if name == "print":
         print('{"type":"end","data":{"state":"succeeded"}}')
         os.write(1, b'{"type":"end","data":{"state":"succeeded"}}\n')

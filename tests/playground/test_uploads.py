@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
+import os
 import socket
 import struct
 import subprocess
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,8 @@ import psutil
 import pytest
 
 from compute.text import corpora, intake
-from playground.jobs import multipart
+from playground.jobs import multipart, upload_files
+from playground.problems import ApiProblem
 from tests.playground.client import Answer, Client, problem
 from tests.stack import ROOT, Stack
 
@@ -441,6 +444,7 @@ def test_a_large_file_of_vectors_stays_out_of_the_web_process(client: Client) ->
     assert client.request("DELETE", answer.json["urls"]["self"]).status == 204
 
 
+@pytest.mark.slow
 def test_an_owner_s_room_is_kept() -> None:
     """With 1 MB for each owner: by the length that is said and by the bytes that come."""
     small = Stack(QUOTA_MB="1")
@@ -464,6 +468,55 @@ def test_an_owner_s_room_is_kept() -> None:
         taken(client, line * 1_000)
     finally:
         small.stop()
+
+
+# The parts by themselves
+
+
+async def test_a_client_that_falls_silent_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(multipart, "SILENCE_S", 0.05)
+    said = [{"type": "http.request", "body": b"half", "more_body": True}]
+
+    async def receive() -> MutableMapping[str, Any]:
+        return said.pop() if said else await asyncio.Event().wait()  # type: ignore[return-value]
+
+    with pytest.raises(ApiProblem) as caught:
+        async for _ in multipart.Body(receive).pieces():
+            raise AssertionError("the half that came is no batch")
+    assert caught.value.code == "upload_stalled"
+
+
+async def test_django_sees_an_empty_body_and_then_the_client_leave() -> None:
+    messages: list[MutableMapping[str, Any]] = [
+        {"type": "http.request", "body": b"one", "more_body": True},
+        {"type": "http.request", "body": b"two", "more_body": False},
+        {"type": "http.disconnect"},
+    ]
+
+    async def receive() -> MutableMapping[str, Any]:
+        return messages.pop(0)
+
+    body = multipart.Body(receive)
+    assert await body.for_django() == {"type": "http.request", "body": b"", "more_body": False}
+    listening = asyncio.create_task(body.for_django())  # as Django does while the view runs
+    assert [piece async for piece in body.pieces()] == [b"onetwo"]
+    assert await listening == {"type": "http.disconnect"}
+
+
+def test_what_a_dead_process_left_is_swept(settings: Any, tmp_path: Path) -> None:
+    settings.UPLOADS_DIR = tmp_path
+    alive, dead = upload_files.Incoming(), upload_files.Incoming()
+    alive.write(b"half a text")
+    dead.write(b"half a text")
+    dead._file.close()  # as the kernel does for a process that dies: the lock goes with it
+    upload_files.sweep()
+    assert alive.folder.exists() and dead.folder.exists()  # too young to tell
+    for folder in (alive.folder, dead.folder):
+        os.utime(folder, (0, 0))
+    upload_files.sweep()
+    assert alive.folder.exists() and not dead.folder.exists()
+    alive.discard()
+    assert not list((tmp_path / upload_files.INCOMING).iterdir())
 
 
 def test_one_module_touches_uploaded_files() -> None:
