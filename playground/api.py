@@ -9,7 +9,6 @@ from typing import Any
 from django.core.exceptions import RequestDataTooBig
 from django.db import Error as DatabaseError
 from django.http import Http404, HttpRequest, HttpResponse
-from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
 
 from compute.core.errors import InvalidParams, Problem, UnknownKind
@@ -20,11 +19,12 @@ from playground.accounts.owner import NotSignedIn, ScopeNeeded
 from playground.jobs import queries, service, states, uploads
 from playground.jobs.api import router as jobs
 from playground.jobs.uploads_api import router as uploads_router
+from playground.openapi import Api
 from playground.problems import ApiProblem
 
 log = logging.getLogger(__name__)
 
-api = NinjaAPI(
+api = Api(
     title="Playground",
     version="1",
     description="Each computation is a job that emits events. Errors: application/problem+json.",

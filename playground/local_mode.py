@@ -79,7 +79,7 @@ def body_refusal(scope: Scope, headers: dict[str, list[str]]) -> str | None:
     method = scope["method"]
     if method in SAFE or _is_json(headers) or _is_bare_delete(method, headers):
         return None
-    if method == "POST" and scope["path"] == UPLOADS:
+    if method == "POST" and scope.get("path") == UPLOADS:
         # No form can send the header, and a script of another site must ask first.
         return None if headers.get("x-playground") == ["1"] else "header_needed"
     return "not_json"

@@ -6,7 +6,7 @@ thread; an asynchronous view goes back to the event loop from there, once.
 
 A thread's connection lasts as long as its request. Without a bound, a hundred page requests at
 once would be a hundred connections; here the rest wait for their turn. Asynchronous views don't
-count: they last as long as a stream does, and reach the database through `playground.jobs.database`.
+count: they last as long as a stream, and reach the database through `playground.jobs.database`.
 """
 
 from __future__ import annotations

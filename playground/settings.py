@@ -69,7 +69,7 @@ INTERACTIVE_SLOTS = env.envint("INTERACTIVE_SLOTS", min(2, CORES), low=1, high=6
 TRAINING_SLOTS = env.envint("TRAINING_SLOTS", 1, low=1, high=64)
 TRAINING_DEVICES = env.envdevices("TRAINING_DEVICES", "cpu")
 if TRAINING_DEVICES != ["cpu"]:  # a CUDA device is one slot
-    if env.envstr("TRAINING_SLOTS") and TRAINING_SLOTS != len(TRAINING_DEVICES):
+    if env.envstr("TRAINING_SLOTS") and len(TRAINING_DEVICES) != TRAINING_SLOTS:
         raise ImproperlyConfigured(
             f"TRAINING_SLOTS is {TRAINING_SLOTS}, but TRAINING_DEVICES lists "
             f"{len(TRAINING_DEVICES)} devices with one slot each; leave TRAINING_SLOTS unset."
@@ -95,6 +95,7 @@ PARK_AFTER_S = env.envint("PARK_AFTER_S", 60, low=1, high=86_400)
 KEEP_INTERACTIVE_H = env.envint("KEEP_INTERACTIVE_H", 24, low=1, high=87_600)
 KEEP_TRAINING_DAYS = env.envint("KEEP_TRAINING_DAYS", 0, low=0, high=3650)  # 0: for ever
 STREAM_TTL_S = env.envint("STREAM_TTL_S", 3600, low=1, high=2_592_000)
+COMPACT_AFTER_S = env.envint("COMPACT_AFTER_S", 600, low=0, high=2_592_000)
 STREAM_MAXLEN = env.envint("STREAM_MAXLEN", 50_000, low=100, high=10_000_000)
 
 # What one owner may ask for; 0 is no limit. Alone on one's own machine there is none.
@@ -179,9 +180,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.template.context_processors.i18n",
                 "django.contrib.auth.context_processors.auth",
-                *(
-                    ["django.contrib.messages.context_processors.messages"] if SERVER_MODE else []
-                ),
+                *(["django.contrib.messages.context_processors.messages"] if SERVER_MODE else []),
                 "playground.web.context.page",
             ],
         },

@@ -34,7 +34,9 @@ class MariaDB:
     """`url` is a DATABASE_URL. `stop` and `start` again keep the data."""
 
     def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="pgm-"))  # short: a unix socket's path is limited
+        self.folder = Path(
+            tempfile.mkdtemp(prefix="pgm-")
+        )  # short: a unix socket's path is limited
         self.socket = self.folder / "sock"
         self.process: subprocess.Popen[bytes] | None = None
         self.url = (

@@ -3,10 +3,11 @@
 stdin takes JSON lines: `{"spec": {…}}` starts a job, `{"control": {"action": …, "values": …}}`
 reaches the job that runs (with "job" only the one of that id). `{"ping": token}` is answered by
 the thread that jobs run in, so it is a job that does nothing. stdout gives JSON lines
-`{"type", "t", "data"}`: `ready` first and after each job, `pong` after a ping, and a job's events in
-between, the last of them `end`. On stderr a line that starts with ASCII's record separator names
-the job that the following lines belong to, an empty name none. One spec after another is served until stdin closes; when it closes under a running
-job, the process kills its own group, so that nothing it started lives on.
+`{"type", "t", "data"}`: `ready` first and after each job, `pong` after a ping, and a job's events
+in between, the last of them `end`. With `--name-jobs` a line on stderr that starts with `ABOUT`
+names the job that the following lines belong to, an empty name none. One spec after another is
+served until stdin closes; when it closes under a running job, the process kills its own group, so
+that nothing it started lives on.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from compute.core.texts import Text
 DEADLINE_GRACE_S = 2.0  # a job that ticks ends itself; after this much more it is ended
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
-ABOUT = "\x1e"  # on stderr: the job that the following lines are about
+ABOUT = "\x01"  # on stderr, with --name-jobs: the job that the following lines are about
 
 _RUNAWAY = Text(
     "The job reached its time limit of {seconds} s and did not stop by itself.",
@@ -103,8 +104,9 @@ class Output:
 class Runner:
     """Reads orders on one thread, runs them one at a time on the main thread."""
 
-    def __init__(self, *, orders: BinaryIO, output: Output) -> None:
+    def __init__(self, *, orders: BinaryIO, output: Output, name_jobs: bool = False) -> None:
         self._orders, self._output = orders, output
+        self._name_jobs = name_jobs
         self._queue: queue.SimpleQueue[Order | Ping | None] = queue.SimpleQueue()
         self._open: list[Order] = []  # read and not ended, oldest first
         self._lock = threading.Lock()  # never held while writing, nor by a signal handler
@@ -133,11 +135,13 @@ class Runner:
 
     def _run(self, order: Order) -> None:
         self._output.begin(lambda: self._close(order))
-        say_about(order.job or "")
+        if self._name_jobs:
+            say_about(order.job or "")
         try:
             self._execute(order)
         finally:
-            say_about("")
+            if self._name_jobs:
+                say_about("")
 
     def _execute(self, order: Order) -> None:
         try:
@@ -238,7 +242,7 @@ class Watchdog:
 
 
 def say_about(job: str) -> None:
-    """Marks what follows on stderr as this job's. A shell or a notebook never gets here."""
+    """Marks what follows on stderr as this job's."""
     with contextlib.suppress(OSError, ValueError):
         sys.stdout.flush()
         sys.stderr.flush()
@@ -298,6 +302,8 @@ def main(argv: list[str] | None = None) -> None:
     """Serve jobs until stdin closes or SIGTERM comes."""
     parser = argparse.ArgumentParser(prog="python -m compute.core.runner", description=__doc__)
     parser.add_argument("--warm", default="", help="modules to import ahead, comma-separated")
+    words = "mark on stderr whose lines follow"
+    parser.add_argument("--name-jobs", action="store_true", help=words)
     options = parser.parse_args(argv)
     orders, events = private_streams()
     die_with_parent()
@@ -305,7 +311,8 @@ def main(argv: list[str] | None = None) -> None:
         importlib.import_module(module.strip())
     devices.collect()
     with contextlib.suppress(KeyboardInterrupt), events:
-        Runner(orders=orders, output=Output(events)).serve()
+        output = Output(events)
+        Runner(orders=orders, output=output, name_jobs=options.name_jobs).serve()
 
 
 if __name__ == "__main__":

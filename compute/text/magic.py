@@ -24,6 +24,7 @@ WEB_PAGE = Text(
 )
 
 WORD = Text("a Word document", "一份 Word 文档")
+OFFICE = Text("an Office document", "一份 Office 文档")
 SPREADSHEET = Text("a spreadsheet", "一份电子表格")
 SLIDES = Text("a slide deck", "一份演示文稿")
 ZIP = Text("a zip archive", "一个 zip 压缩包")
@@ -35,7 +36,7 @@ PACKED = Text("a compressed file", "一个压缩文件")
 _SIGNATURES: tuple[tuple[int, bytes, Text, Text], ...] = (
     (0, b"%PDF-", Text("a PDF document", "一份 PDF 文档"), OPEN_IT),
     (0, b"{\\rtf", Text("a rich text (RTF) document", "一份 RTF 文档"), OPEN_IT),
-    (0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", Text("an Office document", "一份 Office 文档"), OPEN_IT),
+    (0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", OFFICE, OPEN_IT),
     (0, b"\x1f\x8b", PACKED, UNPACK_IT),
     (0, b"BZh", PACKED, UNPACK_IT),
     (0, b"\xfd7zXZ\0", PACKED, UNPACK_IT),

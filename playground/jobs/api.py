@@ -25,6 +25,7 @@ from playground.jobs import (
     files,
     history,
     idempotency,
+    pages,
     places,
     queries,
     quota,
@@ -72,7 +73,8 @@ async def create_job(request: HttpRequest, payload: JobIn) -> HttpResponse:
     seconds for the end and is 200 if it saw it. With an `Idempotency-Key` the same request may be
     sent again: it gets the first answer. `Cancel-After: 5m` ends the job if it isn't over by then.
     """
-    wait_s = preferred_wait(request.headers.get("Prefer", ""))
+    prefer = request.headers.get("Prefer", "")
+    wait_s = preferred_wait(prefer)
     content, known, replayed = await database.call(_submit, request, payload)
     if replayed is not None:
         return replayed
@@ -87,8 +89,11 @@ async def create_job(request: HttpRequest, payload: JobIn) -> HttpResponse:
     finally:  # also when the client has gone away: it may ask again
         answer = _json(content, status=200 if ended else 202)
         answer["Location"] = content["urls"]["self"]
-        if wait_s:
-            answer["Preference-Applied"] = f"wait={wait_s}"
+        applied = [f"wait={wait_s}"] if wait_s else []
+        if re.search(r"(?:^|[,;\s])respond-async(?:$|[,;\s])", prefer) and not ended:
+            applied.insert(0, "respond-async")
+        if applied:
+            answer["Preference-Applied"] = ", ".join(applied)
         if known is not None:
             await asyncio.shield(database.call(idempotency.remember, known, answer))
     return answer
@@ -99,6 +104,7 @@ def list_jobs(
     request: HttpRequest,
     kind: str = "",
     state: str = "",
+    group: int | None = Query(None, alias="class", ge=1, lt=2**63),  # type: ignore[type-arg]
     cursor: str = "",
     limit: int = Query(50, ge=1, le=200),  # type: ignore[type-arg]
 ) -> HttpResponse:
@@ -106,12 +112,14 @@ def list_jobs(
     _refuse_unknown("state", state, states.STATES)
     _refuse_unknown("kind", kind, [known.name for known in kinds.all_kinds()])
     try:
-        page = queries.jobs(owner_id=owner_id, kind=kind, state=state, cursor=cursor, limit=limit)
+        page = queries.jobs(
+            owner_id=owner_id, kind=kind, state=state, group=group, cursor=cursor, limit=limit
+        )
     except ValueError as error:
         problem = Problem("/cursor", BAD_CURSOR)
         raise ApiProblem("invalid_request", errors=[problem]) from error
     items = queries.with_places(page.items, lang=language())
-    return _json({"items": items, "next": page.next, "prev": page.prev})
+    return pages.listed(request, items, next=page.next, prev=page.prev)
 
 
 @router.get("jobs/{job_id}", summary="One job, with ETag")
@@ -173,12 +181,13 @@ async def get_events(
     following = found[-1].id if found else after
     over = found[-1].type == "end" if found else job.ended
     items = ",".join(entry.line for entry in found)
-    shown_next = "null" if over else json.dumps(following)
-    shown_prev = "null" if after == START else json.dumps(START)
-    return HttpResponse(
-        f'{{"items":[{items}],"next":{shown_next},"prev":{shown_prev}}}',
+    next_, prev = None if over else following, None if after == START else START
+    answer = HttpResponse(
+        f'{{"items":[{items}],"next":{json.dumps(next_)},"prev":{json.dumps(prev)}}}',
         content_type="application/json",
     )
+    pages.link(request, answer, "after", next=next_, prev=prev)
+    return answer
 
 
 @router.get("jobs/{job_id}/artifacts", summary="The files that the job has made")
@@ -195,7 +204,7 @@ def list_artifacts(request: HttpRequest, job_id: str) -> HttpResponse:
         }
         for row in queries.artifacts(job.pk)
     ]
-    return _json({"items": items, "next": None, "prev": None})
+    return pages.listed(request, items)
 
 
 @router.api_operation(
@@ -211,8 +220,7 @@ async def get_artifact(request: HttpRequest, job_id: str, name: str) -> HttpResp
 
 @router.get("kinds", summary="Every kind of job", tags=["kinds"])
 def list_kinds(request: HttpRequest) -> HttpResponse:
-    items = [kinds.json_schema(kind) for kind in kinds.all_kinds()]
-    return _json({"items": items, "next": None, "prev": None})
+    return pages.listed(request, [kinds.json_schema(kind) for kind in kinds.all_kinds()])
 
 
 @router.get("kinds/{name}", summary="A kind: params as JSON Schema, events, result", tags=["kinds"])
@@ -230,8 +238,7 @@ def get_queue(request: HttpRequest) -> HttpResponse:
 
 @router.get("quota", summary="What you use, and your limits", tags=["queue"])
 def get_quota(request: HttpRequest) -> HttpResponse:
-    items = quota.report(current_owner_id(request))
-    return _json({"items": items, "next": None, "prev": None})
+    return pages.listed(request, quota.report(current_owner_id(request)))
 
 
 def preferred_wait(header: str) -> int:
@@ -269,14 +276,15 @@ def _submit(
 ) -> tuple[dict[str, Any], idempotency.Ticket | None, HttpResponse | None]:
     """The job; the key to remember the answer by; and, for a key that came before, that answer."""
     owner_id = current_owner_id(request, scope="submit")
-    wishes = asked(
-        owner_id=owner_id,
-        group=payload.group,
-        start_at=payload.start_at,
-        cancel_after=request.headers.get("Cancel-After", ""),
-    )
 
     def submit() -> Job:
+        # Looked at only the first time: a planned start may be over when a key comes again.
+        wishes = asked(
+            owner_id=owner_id,
+            group=payload.group,
+            start_at=payload.start_at,
+            cancel_after=request.headers.get("Cancel-After", ""),
+        )
         return service.submit(
             owner_id=owner_id,
             kind=payload.kind,

@@ -15,7 +15,7 @@ from typing import IO, Any
 from playground import logs
 
 log = logging.getLogger("playground.runner")
-MARK = "\x1e"
+MARK = "\x01"
 LINE = 2_000  # characters of a line that are shown
 LINES = 500  # of one job; the rest is counted
 REMEMBERED = 8  # jobs whose late words are still theirs

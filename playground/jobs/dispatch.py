@@ -21,7 +21,7 @@ from django.db import close_old_connections, transaction
 from django.utils import timezone
 
 from playground import redis
-from playground.jobs import health, lines, places, recover, retention, service, states
+from playground.jobs import compaction, health, lines, places, recover, retention, service, states
 from playground.jobs.models import Job
 
 log = logging.getLogger(__name__)
@@ -95,6 +95,7 @@ class Dispatcher:
         self._client = redis.client(block_s=TICK_S)
         self._next_tick = 0.0
         self._pruning = retention.Hourly()
+        self._compactor = compaction.Compactor()
 
     def run(self) -> None:
         while not self._stopping():
@@ -132,6 +133,7 @@ class Dispatcher:
         recover.reap()
         recover.reconcile()
         self._pruning.tick()
+        self._compactor.tick()
         for queue, job_id, attempt in recover.unclaimed():
             log.warning("job %s attempt %s: nobody took it, sent again", job_id, attempt)
             self._send(queue, job_id, attempt)

@@ -15,7 +15,7 @@ from playground.jobs.counts import counts
 from playground.jobs.hub import Hub, Reader
 from playground.jobs.spool import Entry
 
-BATCH = 500
+BATCH = 100  # an event may have 16 KB
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,9 @@ FIRST = "1-1"  # every job's first event has this id
 async def read(client: Redis, job_id: str, after: str, limit: int) -> list[Entry]:
     """Up to `limit` events above `after`, oldest first.
 
-    The stream lacks what was trimmed, what came before a recovery, and, an hour after the end,
-    everything; the spool on this machine has it all. With Redis away the spool answers too.
+    The stream lacks what was trimmed, what came before a recovery, an hour after the end
+    everything, and its last second when Redis was killed. The spool on this machine, which is
+    written first, has it all. With Redis away the spool answers too.
     """
     pipe = client.pipeline(transaction=False)
     pipe.xrange(stream.key(job_id), f"({after}", "+", count=limit)
@@ -35,7 +36,11 @@ async def read(client: Redis, job_id: str, after: str, limit: int) -> list[Entry
         spooled = await asyncio.to_thread(spool.read, job_id, after, limit)
         if spooled:
             return spooled
-    return [entry(event_id, fields) for event_id, fields in found]
+    entries = [entry(event_id, fields) for event_id, fields in found]
+    if len(entries) < limit and not (entries and entries[-1].type == "end"):
+        last = entries[-1].id if entries else after
+        entries += await asyncio.to_thread(spool.read, job_id, last, limit - len(entries))
+    return entries
 
 
 def entry(event_id: str, fields: dict[str, Any]) -> Entry:

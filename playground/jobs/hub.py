@@ -25,9 +25,9 @@ from playground.jobs.spool import Entry
 log = logging.getLogger(__name__)
 
 BLOCK_MS = 15_000
-READ_COUNT = 500  # entries of one topic in one read
-QUEUE_EVENTS = 2_000
-QUEUE_BYTES = 4 * 1024 * 1024
+READ_COUNT = 100  # entries of one topic in one read: 1.6 MB at most
+QUEUE_EVENTS = 1_000
+QUEUE_BYTES = 1024 * 1024
 WAKE_TTL_S = 120
 CLOSE_S = 1.0
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from django.conf import settings
+from django.db import Error as DatabaseError
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
@@ -114,7 +115,11 @@ def middleware(get_response: Callable[[HttpRequest], HttpResponseBase]) -> objec
     thread and knows the user."""
 
     def counted(request: HttpRequest) -> HttpResponseBase:
-        now = _counted(request)
+        try:
+            now = _counted(request)
+        except DatabaseError as error:
+            log.warning("the database does not answer: %s", error)
+            return problems.response(request, "store_unavailable")
         if now is not None and now.left < 0:
             wait_s = math.ceil(now.wait_s)
             headers = {**now.headers(), "Retry-After": str(problems.jittered(wait_s))}

@@ -36,7 +36,13 @@ def job(*, owner_id: int, job_id: str) -> Job:
 
 
 def jobs(
-    *, owner_id: int, kind: str = "", state: str = "", cursor: str = "", limit: int = 50
+    *,
+    owner_id: int,
+    kind: str = "",
+    state: str = "",
+    group: int | None = None,
+    cursor: str = "",
+    limit: int = 50,
 ) -> Page[Job]:
     """The owner's jobs, newest first. Raises ValueError for a cursor of another list."""
     rows = Job.objects.filter(owner_id=owner_id)
@@ -44,6 +50,8 @@ def jobs(
         rows = rows.filter(kind=kind)
     if state:
         rows = rows.filter(state=state)
+    if group is not None:
+        rows = rows.filter(group_id=group)
     return page_of(rows, cursor=cursor, limit=limit)
 
 
@@ -109,7 +117,11 @@ def as_json(job: Job, *, lang: str, place: int | None = None) -> dict[str, Any]:
         "message": Text(job.message, job.message_zh).get(lang) or None,
         "cancel_requested": job.cancel_requested_at is not None,
         "owner": job.owner_id,
+        "class": job.group_id,
+        "device": job.device or None,
         "created_at": _rfc3339(job.created_at),
+        "start_at": _rfc3339(job.start_at),
+        "cancel_at": _rfc3339(job.cancel_at),
         "started_at": _rfc3339(job.started_at),
         "ended_at": _rfc3339(job.ended_at),
         "urls": {

@@ -21,7 +21,7 @@ from django.utils import timezone
 
 from compute.core import kinds
 from playground import redis
-from playground.jobs import service, states, stream
+from playground.jobs import service, states, stream, upload_files
 from playground.jobs.ids import is_job_id
 from playground.jobs.models import IdempotencyKey, Job, Upload
 
@@ -90,6 +90,7 @@ class Hourly:
         _delete(old)
         if len(old) < BATCH:
             self._next = time.monotonic() + EVERY_S
+            upload_files.sweep()
             keys = old_keys(now)
             if keys.exists():
                 keys.delete()

@@ -38,7 +38,14 @@ RESTED_S = 1.0
 STARTING_S = 60.0  # for imports, on a slow disk
 WATCHED_S = 30.0  # a supervisor looks at its runner twice a second
 # What a runner has no business knowing.
-SECRETS = ("SECRET_KEY", "DATABASE_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE", "LOCAL_TOKEN", "METRICS_TOKEN")
+SECRETS = (
+    "SECRET_KEY",
+    "DATABASE_URL",
+    "REDIS_URL",
+    "DJANGO_SETTINGS_MODULE",
+    "LOCAL_TOKEN",
+    "METRICS_TOKEN",
+)
 
 
 class Usage(NamedTuple):
@@ -71,7 +78,7 @@ class Runner:
     """One runner process. Used by one supervisor at a time."""
 
     def __init__(self, *, threads: int, warm: Sequence[str]) -> None:
-        command = [sys.executable, "-m", "compute.core.runner"]
+        command = [sys.executable, "-m", "compute.core.runner", "--name-jobs"]
         if warm:
             command += ["--warm", ",".join(warm)]
         env = {name: value for name, value in os.environ.items() if name not in SECRETS}
@@ -172,7 +179,7 @@ class Runner:
         return Usage(resident / 2**20, cpu + self._lost_cpu_s)
 
     def usage_now_mb(self) -> float:
-        """Resident memory of the group, for showing; `usage` keeps books, and is the supervisor's."""
+        """Resident memory of the group, for showing. `usage` keeps books for its supervisor."""
         resident = 0
         for process in group_of(self.pid):
             with contextlib.suppress(psutil.Error):

@@ -167,10 +167,7 @@ def close_log(job: Job) -> None:
 
 
 def _log_has_end(job_id: str) -> bool:
-    last = None
-    for attempt in spool.attempts(job_id):
-        for entry in spool.read_attempt(job_id, attempt):
-            last = entry
+    last = spool.last(job_id)
     return last is not None and last.type == "end"
 
 
@@ -218,10 +215,9 @@ def live_sets(job_id: str) -> list[dict[str, Any]]:
     """`spec["replay"]`: the data of each `set` that took effect in earlier attempts, so that a
     resume from before it applies it again at its step."""
     found = []
-    for attempt in spool.attempts(job_id):
-        for entry in spool.read_attempt(job_id, attempt):
-            if entry.type == "control":
-                data = json.loads(entry.line)["data"]
-                if data.get("action") == "set" and not data.get("replayed"):
-                    found.append(data)
+    for entry in spool.read_all(job_id):
+        if entry.type == "control":
+            data = json.loads(entry.line)["data"]
+            if data.get("action") == "set" and not data.get("replayed"):
+                found.append(data)
     return found

@@ -1,4 +1,5 @@
-"""The spool: every event on disk before it goes anywhere else, one file an attempt.
+"""The spool: every event on disk before it goes anywhere else, one file an attempt; some time after
+the end, one compressed file for all (`playground.jobs.compaction`).
 
 A line is the event exactly as a client sees it, `{"id":"1-42","job":…}` and a newline, so nothing
 is encoded twice. Ids in a file only grow, which makes "everything after 1-42" a binary search.
@@ -6,16 +7,20 @@ is encoded twice. Ids in a file only grow, which makes "everything after 1-42" a
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
+from collections import deque
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from django.conf import settings
 
-from playground.jobs.ids import event_key, is_job_id
+from playground.jobs import logfile
+from playground.jobs.ids import START, event_key, is_job_id
 
 _HEAD = re.compile(rb'\{"id":"(\d+-\d+)","job":"[0-9a-z]+","type":"([a-z]+)"')
 # Where a writer that isn't the attempt's own supervisor continues: far beyond what the lost one
@@ -39,6 +44,11 @@ def folder(job_id: str) -> Path:
 
 def file(job_id: str, attempt: int) -> Path:
     return folder(job_id) / f"{int(attempt)}.jsonl"
+
+
+def compacted(job_id: str) -> Path:
+    """Where the finished log is once it is one file. While it exists it is the whole log."""
+    return folder(job_id) / "log.zip"
 
 
 class Writer:
@@ -93,44 +103,59 @@ def attempts(job_id: str) -> list[int]:
 
 def read(job_id: str, after: str, limit: int) -> list[Entry]:
     """Up to `limit` events with ids above `after`, across all attempts."""
-    found: list[Entry] = []
-    for attempt in attempts(job_id):
-        if attempt >= event_key(after)[0]:
-            for item in read_attempt(job_id, attempt, after):
-                found.append(item)
-                if len(found) == limit:
-                    return found
-    return found
+    return list(islice(read_all(job_id, after), limit))
 
 
-def read_attempt(job_id: str, attempt: int, after: str = "0-0") -> Iterator[Entry]:
-    """One attempt's events above `after`. A torn last line is left out."""
-    last = event_key(after)
+def read_all(job_id: str, after: str = START) -> Iterator[Entry]:
+    """All events with ids above `after`. The log may be compacted meanwhile: the one file is there
+    before the attempts' files go, so looking for it again finds what they no longer have."""
+    if not compacted(job_id).exists():
+        for attempt in attempts(job_id):
+            if attempt >= event_key(after)[0]:
+                for item in read_attempt(job_id, attempt, after):
+                    after = item.id
+                    yield item
+    with contextlib.suppress(FileNotFoundError):
+        yield from _entries(logfile.read(compacted(job_id), event_key(after)), after)
+
+
+def read_attempt(job_id: str, attempt: int, after: str = START) -> Iterator[Entry]:
+    """One attempt's events above `after`, from its own file. A torn last line is left out."""
     try:
         handle = file(job_id, attempt).open("rb")
     except FileNotFoundError:
         return
     with handle:
-        _seek(handle, last)
-        for line in handle:
-            match = _HEAD.match(line)
-            if match is None or not line.endswith(b"\n"):
-                continue
-            key = event_key(match[1].decode())
-            if key > last:
-                last = key
-                yield Entry(match[1].decode(), match[2].decode(), line[:-1].decode())
+        _seek(handle, event_key(after))
+        yield from _entries(handle, after)
+
+
+def _entries(lines: Iterable[bytes], after: str) -> Iterator[Entry]:
+    last = event_key(after)
+    for line in lines:
+        match = _HEAD.match(line)
+        if match is None or not line.endswith(b"\n"):
+            continue
+        key = event_key(match[1].decode())
+        if key > last:
+            last = key
+            yield Entry(match[1].decode(), match[2].decode(), line[:-1].decode())
+
+
+def last(job_id: str) -> Entry | None:
+    """The last event on disk."""
+    with contextlib.suppress(FileNotFoundError):
+        line = logfile.last_line(compacted(job_id))
+        return next(_entries([line], START), None) if line else None
+    for attempt in reversed(attempts(job_id)):
+        if newest := deque(read_attempt(job_id, attempt), maxlen=1):
+            return newest[0]
+    return None
 
 
 def last_id(job_id: str) -> str | None:
-    """The id of the last event on disk."""
-    for attempt in reversed(attempts(job_id)):
-        last = None
-        for item in read_attempt(job_id, attempt):
-            last = item.id
-        if last is not None:
-            return last
-    return None
+    found = last(job_id)
+    return found.id if found else None
 
 
 def delete(job_id: str) -> None:

@@ -33,8 +33,8 @@ class NoRoom(Exception):
 
 
 class Incoming:
-    """A file on its way in, of at most `room` bytes. Either `keep` or `discard` comes last; a process
-    that dies in between leaves a folder without a lock, which the next upload sweeps away."""
+    """A file on its way in, of at most `room` bytes. Either `keep` or `discard` comes last; a
+    process that dies before leaves a folder without a lock, which the next upload sweeps away."""
 
     def __init__(self, room: int | None = None) -> None:
         self.id = new_job_id()

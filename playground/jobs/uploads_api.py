@@ -15,7 +15,7 @@ from compute.core.errors import Problem, UserError
 from compute.core.texts import Text
 from compute.text.intake import MAX_BYTES, TOO_LARGE
 from playground.accounts.owner import current_owner_id
-from playground.jobs import database, intake, multipart, quota, uploads
+from playground.jobs import database, intake, multipart, pages, quota, uploads
 from playground.jobs.upload_files import Incoming, NoRoom, TooLarge, sweep
 from playground.problems import ApiProblem
 
@@ -129,7 +129,7 @@ def list_uploads(
         problem = Problem("/cursor", BAD_CURSOR)
         raise ApiProblem("invalid_request", errors=[problem]) from error
     items = [uploads.as_json(row) for row in page.items]
-    return _json({"items": items, "next": page.next, "prev": page.prev})
+    return pages.listed(request, items, next=page.next, prev=page.prev)
 
 
 @router.get("uploads/{upload_id}", summary="One upload")

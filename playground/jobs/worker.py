@@ -117,7 +117,7 @@ class Worker:
 
 def probe_forever(app: Celery, queue: str, stopping: threading.Event) -> None:
     """Sends this queue a message every two seconds. The consumer's own loop takes it and asks for
-    a no-op job (`playground.jobs.tasks`), so a worker that pings well but consumes nothing shows."""
+    a no-op job (`playground.jobs.tasks`), so a worker that pings but consumes nothing shows."""
     while not stopping.is_set():
         try:
             app.send_task("probe", args=[queue], queue=queue, expires=3 * PROBE_S, retry=False)

@@ -17,7 +17,12 @@ PREFIX = "playground_"
 COUNTS = (
     # name, help, attribute of `counts`, and whether it only grows
     ("sockets", "WebSockets that are open in this web process.", "sockets", False),
-    ("followers", "Readers of a job's events now, over sockets, SSE and waits.", "followers", False),
+    (
+        "followers",
+        "Readers of a job's events now, over sockets, SSE and waits.",
+        "followers",
+        False,
+    ),
     ("events_read", "Events read from the streams, once for all readers.", "events_read", True),
     ("events_delivered", "Events handed to readers.", "events_delivered", True),
     ("catch_ups", "Times that a reader went to the log.", "catch_ups", True),

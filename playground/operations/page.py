@@ -10,9 +10,8 @@ from django.conf import settings
 from django.db import Error as DatabaseError
 from django.db import connection
 from django.http import HttpRequest
-from django.utils.translation import get_language
+from django.utils.translation import get_language, gettext_lazy
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from compute.core import kinds
 from compute.core.texts import Text
@@ -140,8 +139,16 @@ def _streams() -> list[tuple[str, str, str]]:
         (_("Readers"), f"{counts.followers}", _("Of one job's events each.")),
         (_("Events read"), read, _("From Redis, once for all readers.")),
         (_("Events delivered"), delivered, _("To all readers together.")),
-        (_("Catch-ups"), f"{counts.catch_ups}", _("Times a reader went to the log, since the start.")),
-        (_("Overflows"), f"{counts.overflows}", _("Readers too slow for their queue. Nothing is lost.")),
+        (
+            _("Catch-ups"),
+            f"{counts.catch_ups}",
+            _("Times a reader went to the log, since the start."),
+        ),
+        (
+            _("Overflows"),
+            f"{counts.overflows}",
+            _("Readers too slow for their queue. Nothing is lost."),
+        ),
         (_("Gaps"), f"{counts.gaps}", _("Readers told that early events are gone.")),
     ]
 
@@ -163,11 +170,19 @@ def _stores(found: Figures) -> list[tuple[str, str, str]]:
     store = found.redis
     limit = size(store.limit_bytes) if store.limit_bytes else _("no limit")
     rows = [
-        (_("Database"), VENDORS.get(connection.vendor, connection.vendor), _("Jobs, people, files' names."))
+        (
+            _("Database"),
+            VENDORS.get(connection.vendor, connection.vendor),
+            _("Jobs, people, files' names."),
+        )
     ]
     if store.ok:
         rows += [
-            (_("Redis memory"), f"{size(store.used_bytes)} / {limit}", _("Live streams and the queues.")),
+            (
+                _("Redis memory"),
+                f"{size(store.used_bytes)} / {limit}",
+                _("Live streams and the queues."),
+            ),
             (_("Redis keys"), f"{store.keys}", _("Most are streams of jobs.")),
             (_("Redis connections"), f"{store.clients}", _("Of all parts together.")),
         ]

@@ -120,7 +120,15 @@ def test_pasting_choosing_again_and_deleting_by_keyboard(open_page: OpenPage, st
     assert names.all_inner_texts() == ["fox.txt", "pasted text"]
     field.get_by_role("button", name=re.compile("^pasted text")).press("Enter")
     expect(field.locator(".upload-chosen strong")).to_have_text("pasted text")
+    long = "the-name-of-a-file-that-somebody-saved-and-never-thought-of-renaming" * 2 + ".txt"
+    choose(field, b"the quick brown fox jumps over the lazy dog\n" * 30, long)
+    expect(field.locator(".upload-chosen strong")).to_have_text(long)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    inside = "(field) => field.scrollWidth <= field.closest('details').clientWidth"
+    assert field.evaluate(inside), "a long name widens the form"
+    field.get_by_role("button", name=f"Delete “{long}”").press("Enter")
+    field.get_by_role("button", name=re.compile("^pasted text")).press("Enter")
+    expect(field.locator(".upload-chosen strong")).to_have_text("pasted text")
     field.get_by_role("button", name="Delete “pasted text”").press("Enter")
     expect(names).to_have_text(["fox.txt"])
     expect(field.locator(".upload-chosen")).to_be_hidden()

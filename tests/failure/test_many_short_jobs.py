@@ -113,6 +113,7 @@ def test_no_result_is_waited_for() -> None:
         assert len(sent) == len(calls), f"{path}: the result of send_task is used"
 
 
+@pytest.mark.slow
 def test_the_end_while_redis_is_away() -> None:
     """The row is final all the same, and the tail of the events follows when Redis is back."""
     stack = Stack()

@@ -1,4 +1,4 @@
-"""The pipe on MariaDB: the same outcomes as on SQLite, also when the server goes away and returns."""
+"""The pipe on MariaDB: the same outcomes as on SQLite, also when the server goes and returns."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ WIDE = (
     "test_socket.py",
     "test_sse.py",
 )
-EMOJI = "训练 🎉 \U0001f468‍\U0001f469‍\U0001f467 ünïcödé"  # outside the three bytes of MySQL's old utf8
+EMOJI = (
+    "训练 🎉 \U0001f468‍\U0001f469‍\U0001f467 ünïcödé"  # outside the three bytes of MySQL's old utf8
+)
 # A page or API process: its pool, its request threads, and what looks at it from time to time.
 WEB_SESSIONS = database.THREADS + one_thread.AT_ONCE
 OTHER_SESSIONS = 8  # the dispatcher and a few threads of each worker
@@ -200,13 +202,22 @@ def test_the_server_away_for_three_seconds(mysql_stack: Stack, client: Client, h
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_the_pipes_own_tests_on_mariadb() -> None:
-    """What the pipe must do, once more: the running stack and the rows of in-process tests alike."""
+    """What the pipe must do, once more: the running stack and the in-process tests alike."""
     mariadb = MariaDB()
     try:
         mariadb.create()
         with mariadb.connect() as cursor:
             cursor.execute("GRANT ALL PRIVILEGES ON test_playground.* TO 'playground'@'localhost'")
-        command = [sys.executable, "-m", "pytest", "-q", "--database", "mysql", "-p", "no:cacheprovider"]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "--database",
+            "mysql",
+            "-p",
+            "no:cacheprovider",
+        ]
         done = subprocess.run(
             [*command, *(f"tests/playground/{name}" for name in WIDE)],
             env={**os.environ, "DATABASE_URL": mariadb.url},

@@ -67,7 +67,7 @@ def green(status: int, down: list[str]) -> bool:
     return status == 200
 
 
-@pytest.mark.parametrize("queue", ["interactive", "training"])
+@pytest.mark.parametrize("queue", ["interactive", pytest.param("training", marks=pytest.mark.slow)])
 def test_a_frozen_runner_turns_health_red_and_is_replaced(own: Stack, queue: str) -> None:
     part = f"worker-{queue}"
     until(own, lambda _, down: own.health()[1][f"worker.{queue}"]["runners"] == "done", 20)
@@ -85,6 +85,7 @@ def test_a_frozen_runner_turns_health_red_and_is_replaced(own: Stack, queue: str
     assert Client(own).submit(kind, wait=10, **params)["state"] == "succeeded"
 
 
+@pytest.mark.slow
 def test_a_runner_frozen_in_the_middle_of_a_job_shows(own: Stack) -> None:
     client = Client(own)
     job = client.submit("pipe.train", steps=100_000, wait_ms=5)
@@ -101,6 +102,7 @@ def test_a_runner_frozen_in_the_middle_of_a_job_shows(own: Stack) -> None:
     assert client.until(job["id"])["state"] == "canceled"
 
 
+@pytest.mark.slow
 def test_a_frozen_worker_turns_health_red_and_comes_back(own: Stack) -> None:
     worker = own.parts["worker-interactive"]
     worker.send_signal(signal.SIGSTOP)

@@ -80,6 +80,17 @@ register(
 )
 register(
     Kind(
+        name="pipe.flood",
+        params=TalkParams,
+        queue="interactive",
+        run=f"{RUNS}:flood",
+        title=words("Flood", "洪水"),
+        summary=words("Emits much.", "发出很多。"),
+        deadline_s=120,
+    )
+)
+register(
+    Kind(
         name="pipe.train",
         params=TrainParams,
         queue="training",

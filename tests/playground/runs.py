@@ -34,6 +34,14 @@ def talk(ctx: Context) -> dict[str, Any]:
     return {"events": of(ctx).events}
 
 
+def flood(ctx: Context) -> dict[str, Any]:
+    """Events of about 14 KB each, under the limit of 16."""
+    line = "x" * 14_000
+    for step in range(of(ctx).events):
+        ctx.log(f"{step} {line}")
+    return {"events": of(ctx).events}
+
+
 def train(ctx: Context) -> dict[str, Any]:
     first, lr = 0, of(ctx).lr
 

@@ -65,7 +65,10 @@ def test_mysql_url(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     found = env.database("D", tmp_path / "x")
     assert (found["USER"], found["PASSWORD"], found["NAME"]) == ("u@x", "p/", "play")
     assert (found["HOST"], found["PORT"]) == ("/run/m.sock", "3307")
-    assert found["OPTIONS"] == {"charset": "utf8mb4", "connect_timeout": 5}
+    options = found["OPTIONS"]
+    assert isinstance(options, dict) and options["charset"] == "utf8mb4"
+    # A server that hangs is left in the end: no call to it waits for ever.
+    assert all(0 < options[f"{what}_timeout"] <= 60 for what in ("connect", "read", "write"))
 
 
 def test_mysql_url_with_an_unknown_option(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -51,8 +51,9 @@ def test_a_failing_job_by_its_requests_id(own: Stack) -> None:
     said = [line for line in lines(own, GIVEN) if line["logger"] == "playground.runner"]
     assert any("RuntimeError: a secret detail" in str(line["message"]) for line in said)
     # The next job of the same runner has its own.
-    other = client.post("/api/v1/jobs", {"kind": "pipe.case", "params": {"case": "print"}},
-                        Prefer="wait=10")
+    other = client.post(
+        "/api/v1/jobs", {"kind": "pipe.case", "params": {"case": "print"}}, Prefer="wait=10"
+    )
     assert other.json["state"] == "succeeded"
     theirs = lines(own, other.headers["x-request-id"])
     assert any(line["logger"] == "playground.runner" for line in theirs)
@@ -70,7 +71,8 @@ def test_what_goes_wrong_inside_carries_the_id(own: Stack) -> None:
     answer = Client(own).post("/api/v1/jobs", {"kind": "nothing.here", "params": {}})
     assert answer.json["request_id"] == answer.headers["x-request-id"]
     [line] = [
-        line for line in lines(own, answer.json["request_id"])
+        line
+        for line in lines(own, answer.json["request_id"])
         if line["logger"] == "playground.access"
     ]
     assert line["message"].startswith("POST /api/v1/jobs 422 ")  # type: ignore[attr-defined]

@@ -6,19 +6,15 @@ import re
 import statistics
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from django.test import Client as Visitor
 from prometheus_client.parser import text_string_to_metric_families
 
-from playground.accounts import tokens
-from playground.accounts.models import User
 from playground.operations import figures, page
 from tests import mariadb
 from tests.playground.client import Client, follow
-from tests.stack import ROOT, RedisServer, Stack
+from tests.stack import ROOT, Stack
 
 DOCS = ROOT / "playground/web/docs"
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -136,7 +132,7 @@ def test_the_page_shows_them_and_nobody_elses_words(stack: Stack, client: Client
     job = client.submit("pipe.case", wait=10, case="user")
     mine = client.get("/operations").body.decode()
     assert "That is not possible." in mine and f"?run={job['id']}" in mine
-    assert f'<meta charset' in mine
+    assert "<meta charset" in mine
     part = client.get("/operations", HX_Request="true").body.decode()
     assert "<html" not in part and f"?run={job['id']}" in part
     chinese = client.get("/operations", Accept_Language="zh-CN").body.decode()
@@ -153,35 +149,6 @@ def test_the_page_shows_them_and_nobody_elses_words(stack: Stack, client: Client
     foreign = client.get("/operations", HX_Request="true").body.decode()
     assert f"?run={job['id']}" not in foreign
     assert "Somebody else" in foreign
-
-
-@pytest.mark.django_db
-def test_in_server_mode_they_are_for_staff(
-    pipe: RedisServer, settings: Any, static_manifest: Path
-) -> None:
-    settings.SERVER_MODE, settings.ALLOWED_HOSTS = True, ["testserver"]
-    settings.METRICS_TOKEN = "x" * 20
-    settings.MIDDLEWARE = [
-        *settings.MIDDLEWARE[:-1],
-        *(m for m in settings.ACCOUNTS if m not in settings.MIDDLEWARE),
-        settings.MIDDLEWARE[-1],
-    ]
-    people = {name: User.objects.create(username=name) for name in ("student", "teacher")}
-    User.objects.filter(username="teacher").update(is_staff=True)
-    visitor = Visitor()
-    assert visitor.get("/metrics").status_code == 401
-    scraper = {"authorization": "Bearer " + "x" * 20}
-    assert visitor.get("/metrics", headers=scraper).status_code == 200
-    assert visitor.get("/metrics", headers={"authorization": "Bearer y"}).status_code == 401
-    for name, status in (("student", 403), ("teacher", 200)):
-        signed_in = Visitor()
-        signed_in.force_login(people[name])
-        assert signed_in.get("/metrics").status_code == status
-        # A token needs the scope besides.
-        for scopes, answer in ((["read"], 403), (["admin"], status)):
-            _, text = tokens.create(owner_id=people[name].pk, name="t", scopes=scopes)
-            shown = {"authorization": f"Bearer {text}"}
-            assert Visitor().get("/metrics", headers=shown).status_code == answer, (name, scopes)
 
 
 def test_the_guides_sql_is_what_the_tests_run() -> None:

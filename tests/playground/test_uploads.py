@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 import os
+import re
 import socket
 import struct
 import subprocess
@@ -150,13 +151,19 @@ def test_a_name_is_its_last_part(client: Client, given: str, shown: str) -> None
     assert {p.name for p in client.stack.var.iterdir()} == before
 
 
-def test_curl_as_documented(client: Client, tmp_path: Path) -> None:
-    (tmp_path / "a b.txt").write_text("the quick brown fox\n" * 50)
-    command = ["curl", "-s", f"{client.stack.url}/api/v1/uploads", "-H", "X-Playground: 1"]
+def test_the_shell_example_of_the_guide_works(client: Client, tmp_path: Path) -> None:
+    guide = (ROOT / "playground/web/docs/data.en.md").read_text(encoding="utf-8")
+    script = "\n".join(re.findall(r"^```sh\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL))
+    script = script.replace("http://127.0.0.1:8000", client.stack.url)
     done = subprocess.run(
-        [*command, "-F", f"file=@{tmp_path}/a b.txt"], capture_output=True, check=True, timeout=30
+        ["bash", "-ec", script], cwd=tmp_path, capture_output=True, check=True, timeout=30
     )
-    assert json.loads(done.stdout)["name"] == "a b.txt"
+    decoder = json.JSONDecoder()
+    shown, end = decoder.raw_decode(done.stdout.decode())
+    job, _ = decoder.raw_decode(done.stdout.decode()[end:].strip())
+    assert shown["name"] == "my.txt" and shown["about"]["lines"] == 100
+    assert job["params"]["data"] == shown["id"]
+    assert client.until(job["id"], timeout_s=60)["state"] == "succeeded"
 
 
 # Refusing

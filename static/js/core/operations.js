@@ -41,3 +41,4 @@ async function forever() {
 
 document.addEventListener("visibilitychange", refresh);
 forever();
+document.documentElement.dataset.ready = "true";

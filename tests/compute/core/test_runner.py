@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -248,6 +249,33 @@ def test_the_first_event_comes_before_heavy_imports(runner: RunnerProcess, tmp_p
     events = runner.to_end()
     assert events[0]["type"] == "state" and events[0]["data"]["state"] == "running"
     assert "(ModuleNotFoundError)" in events[-1]["data"]["message"]
+
+
+def test_a_ping_is_a_job_that_does_nothing(runner: RunnerProcess, tmp_path: Path) -> None:
+    """Answered between jobs, by the thread that runs them: one that hangs there doesn't answer."""
+    runner.send({"ping": "a"})
+    answer = runner.next()
+    assert answer is not None
+    assert (answer["type"], answer["data"]) == ("pong", {"ping": "a"})
+    runner.spec("test.count", {"steps": 2}, tmp_path)
+    runner.send({"ping": "b"})
+    events = runner.to_end()
+    assert "pong" not in [event["type"] for event in events]
+    while (answer := runner.next()) is not None and answer["type"] == "ready":
+        pass
+    assert answer is not None and answer["data"] == {"ping": "b"}
+
+
+def test_lines_on_stderr_are_named_when_asked(
+    start: Callable[..., RunnerProcess], tmp_path: Path
+) -> None:
+    runner = start("--name-jobs")
+    run_case(runner, "prints", tmp_path)
+    runner.close_stdin()
+    assert runner.wait() == 0
+    lines = runner.stderr.decode().splitlines()
+    assert (lines[0], lines[-1]) == ("\x01j1", "\x01")
+    assert "raw bytes on fd 1" in lines[1:-1]
 
 
 def test_output_closed_ends_the_process(runner: RunnerProcess, tmp_path: Path) -> None:

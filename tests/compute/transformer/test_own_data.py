@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
 
+import jsonschema_rs
 import pytest
 
 from compute.core import run
 from compute.core.errors import InvalidParams, UserError
 from compute.core.execution import Spec, execute
-from compute.core.kinds import Source, get, validate
+from compute.core.kinds import Source, get, json_schema, validate
 from compute.text import intake
 from compute.transformer.params import TrainParams
 
@@ -107,3 +109,21 @@ def test_other_names_are_not(value: Any) -> None:
     (problem,) = caught.value.problems
     assert problem.pointer == "/data" and "lee, kjv, zh, text" in problem.text.en
     assert "the id of a file that you have uploaded" in problem.text.en
+
+
+def test_the_schema_says_what_the_param_takes() -> None:
+    field = json_schema(get("transformer.train"))["params"]["properties"]["data"]
+    validator = jsonschema_rs.validator_for(
+        {key: value for key, value in field.items() if not key.startswith("x-")}
+    )
+    assert all(validator.is_valid(value) for value in ("lee", "text", "01m8qa988yrt842eah4b"))
+    assert not any(validator.is_valid(value) for value in ("shakespeare", "", 7, "0" * 21))
+    assert field["x-upload"] == "text" and field["x-own"] == "text"
+
+
+def test_refs_and_params_agree_about_uploads() -> None:
+    kind = get("transformer.train")
+    for refs in ({}, {"data": ("upload:vectors",)}, {"data": ("upload:pictures",)}):
+        with pytest.raises(ValueError, match="the same forms of uploads"):
+            dataclasses.replace(kind, refs=refs)
+    assert dataclasses.replace(kind, refs={"data": ("upload:text", "embeddings.train")})

@@ -17,6 +17,7 @@ from tests.playground.client import Answer, Client
 from tests.stack import ROOT, Stack
 
 PASSWORD = "a-good-long-one"
+METRICS_TOKEN = "for-the-scraper-0123456789"
 SECRET = "only-for-this-test-0123456789-abcdefghijklmnopqrst"
 
 
@@ -96,6 +97,7 @@ def server() -> Iterator[Stack]:
         SERVER_MODE="1",
         SECRET_KEY=SECRET,
         ALLOWED_HOSTS="127.0.0.1",
+        METRICS_TOKEN=METRICS_TOKEN,
         RATE_SUBMIT="100000",
         RATE_READ="1000000",
     )
