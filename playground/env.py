@@ -119,5 +119,5 @@ def database(name: str, sqlite_file: Path) -> dict[str, object]:
         "HOST": socket or url.hostname or "127.0.0.1",
         "PORT": str(url.port or ""),
         "OPTIONS": options,
-        "TEST": {"CHARSET": "utf8mb4", "COLLATION": "utf8mb4_unicode_ci"},
+        "TEST": {"CHARSET": "utf8mb4", "COLLATION": "utf8mb4_bin"},
     }

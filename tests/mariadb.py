@@ -24,7 +24,7 @@ QUICK = (
 TABLES = ("tables", "tables_data")
 # What the guide tells people to run, word for word, but for the password.
 SET_UP = (
-    "CREATE DATABASE playground CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci",
+    "CREATE DATABASE playground CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
     "CREATE USER 'playground'@'localhost' IDENTIFIED BY 'a long password'",
     "GRANT ALL PRIVILEGES ON playground.* TO 'playground'@'localhost'",
 )

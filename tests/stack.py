@@ -125,7 +125,7 @@ class Stack:
         queue = name.removeprefix("worker-")
         slots = self.env.get(f"{queue.upper()}_SLOTS", {"interactive": "2"}.get(queue, "1"))
         options = (
-            f"-A playground worker --queues {queue} --concurrency {slots} --pool threads "
+            f"--quiet -A playground worker --queues {queue} --concurrency {slots} --pool threads "
             f"--hostname {queue}@%h --loglevel WARNING "
             "--without-mingle --without-gossip --without-heartbeat"
         )

@@ -75,7 +75,7 @@ async def _catch_up(hub: Hub, reader: Reader) -> AsyncGenerator[News, None]:
 
 
 async def _live(hub: Hub, reader: Reader, idle_s: float | None) -> AsyncGenerator[News, None]:
-    """What the hub brings; returns, detached, when the reader's queue has overflowed."""
+    """What the hub brings; returns, detached, when the reader must go back to the log."""
     while True:
         if hub.closing or reader.leaving:
             yield News("bye", [])
@@ -86,7 +86,7 @@ async def _live(hub: Hub, reader: Reader, idle_s: float | None) -> AsyncGenerato
             yield News("idle", [])
             continue
         overflowed = reader.overflowed
-        if overflowed:
+        if overflowed or reader.outdated:
             hub.detach(reader)
         entries = [] if overflowed else reader.take()
         if overflowed:
@@ -96,6 +96,8 @@ async def _live(hub: Hub, reader: Reader, idle_s: float | None) -> AsyncGenerato
         if entries:
             counts.events_delivered += len(entries)
             yield News("events", entries)
+        if reader.outdated:
+            return
 
 
 def _ended(entries: list[Entry]) -> bool:

@@ -38,6 +38,7 @@ class Reader:
     def __init__(self, job_id: str, cursor: str) -> None:
         self.job_id, self.cursor = job_id, cursor
         self.overflowed = False
+        self.outdated = False  # Redis was away, and may have forgotten something
         self.leaving = False  # it may not read on
         self.news = asyncio.Event()
         self._queue: deque[Entry] = deque()
@@ -55,6 +56,10 @@ class Reader:
             self._bytes = 0
             self.overflowed = True
             counts.overflows += 1
+        self.news.set()
+
+    def read_again(self) -> None:
+        self.outdated = True
         self.news.set()
 
     def leave(self) -> None:
@@ -102,7 +107,7 @@ class Hub:
             self._poke.set()
         elif event_key(topic.position) > event_key(reader.cursor):
             return False
-        reader.overflowed = False
+        reader.overflowed = reader.outdated = False
         topic.readers.add(reader)
         return True
 
@@ -144,16 +149,22 @@ class Hub:
             self._tasks = [loop.create_task(self._read()), loop.create_task(self._wake())]
 
     async def _read(self) -> None:
-        pause = 0.1
+        pause, lost = 0.1, False
         while not self.closing:
             streams = {self._wake_key: self._wake_position}
             streams |= {stream.key(job): topic.position for job, topic in self._topics.items()}
             try:
+                if lost:  # a Redis that was killed may lack what it had shown: the log has it
+                    await cast("Any", self._blocking.ping())
+                    lost = False
+                    for reader in [r for topic in self._topics.values() for r in topic.readers]:
+                        reader.read_again()
                 reply = await self._blocking.xread(
                     cast("Any", streams), count=READ_COUNT, block=BLOCK_MS
                 )
             except redis.RedisError as error:
                 log.warning("the hub waits for Redis: %s", error)
+                lost = True
                 await asyncio.sleep(pause)
                 pause = min(2.0, pause * 2)
                 continue

@@ -64,7 +64,7 @@ def parts(*, port: int) -> list[Part]:
     for queue, slots in settings.SLOTS.items():
         options = f"--queues {queue} --concurrency {slots} --hostname {queue}@%h --pool threads"
         quiet = "--loglevel WARNING --without-mingle --without-gossip"
-        celery = f"-m celery -A playground worker {options} {quiet}"
+        celery = f"-m celery --quiet -A playground worker {options} {quiet}"
         found.append(Part(f"worker-{queue}", (python, *celery.split()), stop_s=20))
     # Only a proxy on this machine is believed about who its visitor is.
     forwarded = "--proxy-headers" if settings.BEHIND_PROXY else "--no-proxy-headers"

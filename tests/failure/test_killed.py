@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from playground.jobs.outcomes import REASONS
+from compute.core.errors import REASONS
 from tests.failure.followers import Follower
 from tests.failure.jobs import in_order, runner_pid, train
 from tests.playground.client import Client
@@ -106,7 +106,8 @@ async def test_killed(client: Client, part: str, moment: int) -> None:
     job_id = await asyncio.to_thread(train, client, steps=STEPS, wait_ms=20)
     sockets = [Follower(client.stack, job_id) for _ in range(3)]
     reading = Reading(f"{client.stack.url}/api/v1/jobs/{job_id}/events")
-    tasks = [asyncio.create_task(who.run()) for who in (*sockets, reading)]
+    tasks = [asyncio.create_task(who.run()) for who in sockets]
+    tasks.append(asyncio.create_task(reading.run()))
     try:
         await asyncio.to_thread(client.until, job_id, "running")
         await asyncio.sleep(after_s)

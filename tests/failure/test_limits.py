@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+import torch
 
 from tests.failure.jobs import failed_because
 from tests.playground.client import Client
@@ -96,6 +97,20 @@ def test_a_warm_runner_is_replaced_after_enough_jobs() -> None:
     changes = [number for number in range(1, 9) if pids[number] != pids[number - 1]]
     # The probe's own no-op jobs count too, so three is the most that one runner serves.
     assert changes and max(b - a for a, b in zip([0, *changes], [*changes, 9], strict=True)) <= 3
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has the device")
+def test_a_job_hears_which_device_it_was_given_and_says_if_it_is_not_there() -> None:
+    stack = Stack(TRAINING_DEVICES="cuda:0")
+    try:
+        stack.start()
+        client = Client(stack)
+        job = client.until(client.submit("pipe.backward", events=1)["id"], timeout_s=60)
+    finally:
+        stack.stop()
+    assert (job["state"], job["reason"]) == ("failed", "user_error")
+    assert job["message"].startswith("This machine has no usable CUDA device.")
 
 
 @pytest.mark.slow

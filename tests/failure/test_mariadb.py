@@ -10,6 +10,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -49,6 +50,14 @@ def test_text_beyond_the_basic_plane_survives(client: Client) -> None:
     assert client.job(job["id"])["params"]["text"] == EMOJI
 
 
+@pytest.mark.parametrize("other", ["MODEL.BIN", "modèl.bin", "model.bin%00"])
+def test_a_name_is_itself_alone(client: Client, other: str) -> None:
+    """As on SQLite: in the usual collations these would be the same name."""
+    job = client.submit("pipe.train", wait=10, steps=1, wait_ms=0)
+    assert client.get(f"{job['urls']['artifacts']}/model.bin").status == 200
+    assert client.get(f"{job['urls']['artifacts']}/{quote(other, safe='%')}").status == 404
+
+
 def test_moments_keep_their_microseconds(client: Client) -> None:
     jobs = [client.submit("pipe.echo", wait=10) for _ in range(4)]
     parts = {job["created_at"].partition(".")[2].rstrip("Z") for job in jobs}
@@ -77,7 +86,7 @@ def test_only_one_wins_a_claim_and_the_same_values_again_are_a_write(
         rows.update(state=states.SUCCEEDED, lease_worker="", log_closed=True)
         with connection.cursor() as cursor:
             cursor.execute("SELECT @@tx_isolation, @@collation_database")
-            assert cursor.fetchone() == ("READ-COMMITTED", "utf8mb4_unicode_ci")
+            assert cursor.fetchone() == ("READ-COMMITTED", "utf8mb4_bin")
     """
     mysql_stack.shell(code)
 

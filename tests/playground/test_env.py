@@ -30,6 +30,8 @@ def test_defaults_hold_for_unset_and_empty(monkeypatch: pytest.MonkeyPatch) -> N
         ("VAR_DIR", "here", "VAR_DIR is 'here'; give an absolute path."),
         ("REDIS_URL", "localhost:6379", "it must start with unix:///"),
         ("DATABASE_URL", "postgres://x/y", "DATABASE_URL must look like mysql://"),
+        ("TRAINING_DEVICES", "gpu", "set it to cpu, or to CUDA devices, each once: cuda:0 cuda:1."),
+        ("TRAINING_DEVICES", "cuda:0 cuda:0", "TRAINING_DEVICES is 'cuda:0 cuda:0'; set it to"),
         ("SECRET_KEY", "short", "SECRET_KEY is too short"),
         ("SERVER_MODE", "1", "SERVER_MODE=1 needs SECRET_KEY"),
     ],
@@ -107,3 +109,18 @@ def test_a_secret_is_made_once_and_for_us_alone(tmp_path: Path) -> None:
     assert paths.secret(file) == first
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert [p.name for p in file.parent.iterdir()] == ["key"]
+
+
+def test_each_cuda_device_is_one_training_slot() -> None:
+    code = "from playground import settings as s; print(s.SLOTS['training'], s.DEVICES['training'])"
+
+    def shown(**env: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", code]
+        return subprocess.run(
+            command, env={**os.environ, **env}, cwd=ROOT, capture_output=True, text=True
+        )
+
+    assert shown(TRAINING_SLOTS="2").stdout == "2 ['cpu', 'cpu']\n"
+    assert shown(TRAINING_DEVICES="cuda:0,cuda:1").stdout == "2 ['cuda:0', 'cuda:1']\n"
+    refused = shown(TRAINING_DEVICES="cuda:0 cuda:1", TRAINING_SLOTS="3")
+    assert "leave TRAINING_SLOTS unset" in refused.stderr.splitlines()[-1]

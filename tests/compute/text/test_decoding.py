@@ -18,9 +18,7 @@ POEM = "床前明月光疑是地上霜舉頭望明月低頭思故鄉"
 MODERN = "我们的老师说：学习机器学习要先动手。\n第二行。\n"
 NAMES = "王伟 张敏 李娜 刘洋 陈杰 杨柳"
 # Universal Declaration, constitutions, novels: other encodings that GB18030 would swallow.
-KOREAN = (
-    "모든 인간은 태어날 때부터 자유로우며 그 존엄과 권리에 있어 동등하다."
-)
+KOREAN = "모든 인간은 태어날 때부터 자유로우며 그 존엄과 권리에 있어 동등하다."
 JAPANESE = "吾輩は猫である。名前はまだ無い。どこで生れたかとんと見当がつかぬ。"
 RUSSIAN = "Все счастливые семьи похожи друг на друга, каждая несчастлива по-своему."
 FRENCH = "Longtemps, je me suis couché de bonne heure. Parfois, à peine ma bougie éteinte"
