@@ -17,7 +17,8 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from playground import shapes
-from playground.problems import CONTENT_TYPE, PROBLEMS, body
+from playground.problem_codes import PROBLEMS
+from playground.problems import CONTENT_TYPE, body
 
 JSON = "application/json"
 REF = "#/components/schemas/{model}"
@@ -54,7 +55,7 @@ GOT = {  # headers of answers
     "Content-Range": "Which part it is, of how many bytes.",
     "WWW-Authenticate": "How to show who you are.",
 }
-WORDS = {  # that fill the examples of problems
+WORDS: dict[str, Any] = {  # that fill the examples of problems
     "all": "This value is not valid.",
     "why": "This is not a text.",
     "scope": "submit",

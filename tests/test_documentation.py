@@ -24,7 +24,7 @@ from playground import labs
 from playground.api import api
 from playground.jobs import queries, socket, states
 from playground.jobs.models import Job
-from playground.problems import PROBLEMS
+from playground.problem_codes import PROBLEMS
 from playground.web import documents
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -33,10 +33,15 @@ def check_name(name: str) -> str:
     return name
 
 
+def room() -> Path:
+    """Where every job has its folder."""
+    return Path(settings.ARTIFACTS_DIR)
+
+
 def job_folder(job_id: str) -> Path:
     if not is_job_id(job_id):
         raise BadName(f"not a job id: {job_id[:40]!r}")
-    return Path(settings.ARTIFACTS_DIR) / job_id
+    return room() / job_id
 
 
 def attempt_folder(job_id: str, attempt: int) -> Path:

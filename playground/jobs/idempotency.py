@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
@@ -132,7 +133,6 @@ def replay(row: IdempotencyKey, otherwise: HttpResponse) -> HttpResponse:
     return otherwise
 
 
-def forget_old_keys(*, dry_run: bool = False) -> int:
-    """Removes the rows that are over a day old; how many there are."""
-    old = IdempotencyKey.objects.filter(created_at__lt=timezone.now() - timedelta(hours=KEPT_H))
-    return old.count() if dry_run else old.delete()[0]
+def old_keys() -> QuerySet[IdempotencyKey]:
+    """Rows that are over a day old, which retention removes."""
+    return IdempotencyKey.objects.filter(created_at__lt=timezone.now() - timedelta(hours=KEPT_H))

@@ -37,6 +37,10 @@ NO_MORE_MEMORY = Text(
     "The job needed more than its limit of {limit} MB of memory. Try a smaller batch or model.",
     "任务所需的内存超过了 {limit} MB 的上限。请减小批大小或模型。",
 )
+NEVER_BEGAN = Text(
+    "The process that should have run the job did not begin. Submit it again.",
+    "本应运行任务的进程没有开始工作，请重新提交。",
+)
 OVER_TIME = Text(
     "The job ran past its limit of {limit} seconds.", "任务超过了 {limit} 秒的时间上限。"
 )
@@ -102,6 +106,13 @@ def failure(reason: str, words: Text | None = None) -> Outcome:
     """A failed end with `reason`, in its usual words or better ones."""
     words = words or REASONS[reason]
     return Outcome(states.FAILED, reason, words.en, words.zh)
+
+
+def too_late(state: str, limit_s: int) -> Outcome:
+    """The time is up in `state`: of the job, or of the process that should have begun it."""
+    if state == states.STARTING:
+        return failure("worker_lost", NEVER_BEGAN)
+    return failure("deadline_exceeded", OVER_TIME.format(limit=limit_s))
 
 
 def with_kept(outcome: Outcome, checkpoint: str | None) -> Outcome:

@@ -16,17 +16,16 @@ from pathlib import Path
 from typing import Any, cast
 
 from django.conf import settings
-from django.db.models import Model, QuerySet
+from django.db.models import Model
 from django.utils import timezone
 
 from compute.core import kinds
 from playground import redis
-from playground.jobs import service, states, stream, upload_files
+from playground.jobs import artifacts, idempotency, service, spool, states, stream, upload_files
 from playground.jobs.ids import is_job_id
-from playground.jobs.models import IdempotencyKey, Job, Upload
+from playground.jobs.models import Job, Upload
 
 log = logging.getLogger(__name__)
-KEEP_KEYS_H = 24
 # A folder is made before its row commits, or goes after its row: a young one is left alone.
 SETTLED_S = 3600.0
 EVERY_S = 3600.0
@@ -61,13 +60,13 @@ def find() -> Found:
     """Everything that may go. Removes nothing."""
     now = timezone.now()
     jobs = [(job, sum(_size(folder) for folder in _folders(job.pk))) for job in old_jobs(now)]
-    return Found(jobs, old_keys(now).count(), [*_orphans(), *_streams()])
+    return Found(jobs, idempotency.old_keys().count(), [*_orphans(), *_streams()])
 
 
 def remove(found: Found) -> None:
     """Removes what `find` found, as far as it is still there."""
     _delete(job for job, _ in found.jobs)
-    old_keys(timezone.now()).delete()
+    idempotency.old_keys().delete()
     for left in found.leftovers:
         if left.path is not None:
             shutil.rmtree(left.path, ignore_errors=True)
@@ -91,7 +90,7 @@ class Hourly:
         if len(old) < BATCH:
             self._next = time.monotonic() + EVERY_S
             upload_files.sweep()
-            keys = old_keys(now)
+            keys = idempotency.old_keys()
             if keys.exists():
                 keys.delete()
         return len(old)
@@ -112,10 +111,6 @@ def old_jobs(now: datetime) -> list[Job]:
         for stays in _named_by_those_that_stay(old):
             del old[stays]
     return list(old.values())
-
-
-def old_keys(now: datetime) -> QuerySet[IdempotencyKey]:
-    return IdempotencyKey.objects.filter(created_at__lt=now - timedelta(hours=KEEP_KEYS_H))
 
 
 def _named_by_those_that_stay(old: dict[str, Job]) -> set[str]:
@@ -142,14 +137,14 @@ def _delete(jobs: Iterable[Job]) -> None:
 
 
 def _folders(job_id: str) -> Iterator[Path]:
-    yield Path(settings.ARTIFACTS_DIR) / job_id
-    yield Path(settings.SPOOL_DIR) / job_id
+    yield artifacts.job_folder(job_id)
+    yield spool.folder(job_id)
 
 
 def _orphans() -> Iterator[Leftover]:
     """Folders named by an id that no row has."""
     rooms: tuple[tuple[str, Path, type[Model]], ...] = (
-        ("artifacts", Path(settings.ARTIFACTS_DIR), Job),
+        ("artifacts", artifacts.room(), Job),
         ("spool", Path(settings.SPOOL_DIR), Job),
         ("uploads", Path(settings.UPLOADS_DIR), Upload),
     )

@@ -124,8 +124,7 @@ class Supervision:
         pid = self.runner.pid
         self._insist(lambda: self.lease.record_runner(pid))
         now = time.monotonic()
-        # The job's time starts with its `running`; until then the runner may still be importing.
-        self.deadline_at = now + BOOT_S + job.deadline_s
+        self.deadline_at = now + BOOT_S  # the job's own time starts with its `running`
         self.renew_at = now + min(1.0, settings.LEASE_S / 5)
         self.measure_at = now + MEASURE_S
 
@@ -318,11 +317,7 @@ class Supervision:
         if now >= self.kill_at:
             self._kill(self._canceled())
         elif now >= self.deadline_at and self.paused_since is None:
-            self._kill(
-                outcomes.failure(
-                    "deadline_exceeded", outcomes.OVER_TIME.format(limit=self.job.deadline_s)
-                )
-            )
+            self._kill(outcomes.too_late(self.lease.state, self.job.deadline_s))
         elif now >= self.stop_at:
             self._leave()
         elif now >= self.park_at:

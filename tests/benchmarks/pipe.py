@@ -125,7 +125,9 @@ def peer(sockets: int, events: int, wait_ms: float, capacity: int) -> tuple[Hear
     command[command.index("--lifespan") + 1] = "off"
     worker = "-m celery -A tests.benchmarks.group_send worker --pool threads -c 1 -l ERROR"
     parts = [
-        subprocess.Popen(words, env=env, cwd=ROOT, stdout=subprocess.DEVNULL)
+        subprocess.Popen(
+            words, env=env, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
         for words in (command, [sys.executable, *worker.split()])
     ]
     try:

@@ -13,7 +13,7 @@ from typing import Any
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin
 
-from playground.problems import PROBLEMS
+from playground.problem_codes import PROBLEMS
 from tests.stack import Stack
 
 ENDED = {"succeeded", "failed", "canceled", "aborted"}
