@@ -26,13 +26,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out the slow tests, but for those asked for: all, a sample, or named on the spot."""
+    """Leaves out the slow tests and soaks, but for those asked for: all, a sample, or named on the spot."""
     by_name = any("::" in argument for argument in config.args)
     if config.getoption("--all") or by_name or "slow" in config.getoption("-m"):
         return
     slow = [item for item in items if item.get_closest_marker("slow")]
+    soak = [item for item in items if item.get_closest_marker("soak")]
     chosen = _sample(slow, config.getoption("--slow-sample"), config.getoption("--slow-seed"))
-    dropped = [item for item in slow if item not in chosen]
+    dropped = [item for item in (*slow, *soak) if item not in chosen]
     if dropped:
         config.hook.pytest_deselected(items=dropped)
         items[:] = [item for item in items if item not in dropped]

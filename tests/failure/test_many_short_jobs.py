@@ -17,7 +17,7 @@ MB = 2**20
 SHORT_JOBS, AT_ONCE = 2_000, 16
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(600)
 def test_two_thousand_short_jobs_leave_nothing_behind() -> None:
     """Half of them raise. The worker's own memory, not its runners', and Redis' keys."""
@@ -54,7 +54,7 @@ def settled_keys(stack: Stack) -> int:
     return int(stack.shell("from playground import redis; print(redis.shared().dbsize())"))
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(400)
 def test_redis_restarted_five_times_in_a_minute() -> None:
     """Under load: every job that was accepted ends, and no event is missing."""

@@ -208,7 +208,7 @@ def test_the_server_away_for_three_seconds(mysql_stack: Stack, client: Client, h
     assert steps == list(range(300))
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(900)
 def test_the_pipes_own_tests_on_mariadb() -> None:
     """What the pipe must do, once more: the running stack and the in-process tests alike."""

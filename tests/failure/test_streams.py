@@ -87,10 +87,10 @@ async def test_neighbours_that_come_and_go(
         chance = random.Random(seed)
         while True:
             neighbour = Follower(stack, job)
-            with contextlib.suppress(ConnectionClosed, TimeoutError):
-                async with asyncio.timeout(0.02 + chance.random() * 0.1):
-                    async with neighbour.open() as socket:
-                        await neighbour.sub(socket)
+            async with neighbour.open() as socket:
+                await neighbour.sub(socket)
+                with contextlib.suppress(ConnectionClosed, TimeoutError):
+                    async with asyncio.timeout(0.02 + chance.random() * 0.1):
                         while True:
                             await neighbour.hear(socket)
 
@@ -100,6 +100,7 @@ async def test_neighbours_that_come_and_go(
     finally:
         for task in restless:
             task.cancel()
+        await asyncio.gather(*restless, return_exceptions=True)
     assert all(follower.ids == numbered(50 * seconds) for follower in followers)
 
 

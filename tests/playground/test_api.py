@@ -40,7 +40,7 @@ def test_waiting_too_short_answers_202(client: Client) -> None:
         {"kind": "pipe.talk", "params": {"events": 100, "wait_ms": 100}},
         Prefer="respond-async, wait=1",
     )
-    assert (answer.status, answer.headers["preference-applied"]) == (202, "wait=1")
+    assert (answer.status, answer.headers["preference-applied"]) == (202, "respond-async, wait=1")
     client.post(f"/api/v1/jobs/{answer.json['id']}/cancel")
     client.until(answer.json["id"], "canceled")
 
