@@ -26,7 +26,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out the slow tests and soaks, but for those asked for: all, a sample, or named on the spot."""
+    """Leaves out slow tests and soaks, but for those asked for: all, a sample, or by name."""
     by_name = any("::" in argument for argument in config.args)
     if config.getoption("--all") or by_name or "slow" in config.getoption("-m"):
         return

@@ -31,6 +31,7 @@ async def read(client: Redis, job_id: str, after: str, limit: int) -> list[Entry
         found, oldest = cast("tuple[Raw, Raw]", tuple(await pipe.execute()))
     except redis.UNAVAILABLE:
         return await asyncio.to_thread(spool.read, job_id, after, limit)
+    _heed_cancellation()
     complete = oldest and (oldest[0][0] == FIRST or event_key(oldest[0][0]) <= event_key(after))
     if not complete:
         spooled = await asyncio.to_thread(spool.read, job_id, after, limit)
@@ -41,6 +42,14 @@ async def read(client: Redis, job_id: str, after: str, limit: int) -> list[Entry
         last = entries[-1].id if entries else after
         entries += await asyncio.to_thread(spool.read, job_id, last, limit - len(entries))
     return entries
+
+
+def _heed_cancellation() -> None:
+    """Up to Python 3.11 `asyncio.wait_for`, by which the client sends its commands, can swallow
+    a cancellation that arrives just as the command has gone. A reader would then live on."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
 
 
 def entry(event_id: str, fields: dict[str, Any]) -> Entry:

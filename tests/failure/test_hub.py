@@ -52,23 +52,17 @@ async def test_five_hundred_cancelled_readers(pipe: RedisServer) -> None:
     writer = asyncio.create_task(write())
     await asyncio.sleep(0.3)
     idle = await connections()
-    for k in range(CANCELLATIONS // 20):
-        print("round", k, sum(sent.values()), sum(len(g) for g in got.values()), flush=True)
+    for _ in range(CANCELLATIONS // 20):
         some = [asyncio.create_task(read(chance.choice(jobs), [])) for _ in range(20)]
         for task in some:
             await asyncio.sleep(chance.random() * 0.004)
             task.cancel()
-        done, late = await asyncio.wait(some, timeout=3)
-        for t in late:
-            print("LATE", t.cancelling(), flush=True)
-            t.print_stack()
-        if late:
-            import os; os._exit(3)
+        _, late = await asyncio.wait(some, timeout=10)
+        assert not late  # a cancellation that is swallowed leaves a reader behind
         for outcome in await asyncio.gather(*some, return_exceptions=True):
             assert isinstance(outcome, asyncio.CancelledError), outcome
     stop.set()
     await writer
-    print("cancelled", [t for t in stays if t.done()], sum(sent.values()), flush=True)
     async with asyncio.timeout(8):
         while any(len(got[job]) < sent[job] for job in jobs):
             await asyncio.sleep(0.05)
