@@ -179,7 +179,8 @@ def test_connections_stay_bounded(mysql_stack: Stack, client: Client) -> None:
         time.sleep(0.1)
 
 
-@pytest.mark.parametrize("how", [pytest.param("stop", marks=pytest.mark.slow), "kill"])
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["stop", "kill"])
 def test_the_server_away_for_three_seconds(mysql_stack: Stack, client: Client, how: str) -> None:
     """In the middle of a run, with a watcher. The run ends well, its events are complete, and
     whoever asks meanwhile is told to come back."""

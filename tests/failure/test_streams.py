@@ -47,6 +47,7 @@ async def finish(*tasks: asyncio.Task[None], within_s: float) -> None:
         await asyncio.gather(*tasks)
 
 
+@pytest.mark.slow
 async def test_a_reader_that_starts_five_seconds_late(stack: Stack) -> None:
     """5,000 events at full speed while the connection is open and nobody reads from it."""
     job = talk(stack, 5000)
@@ -226,6 +227,7 @@ def test_a_frozen_client_is_gone_within_45_s(own: Stack) -> None:
             frozen.stdout.close()
 
 
+@pytest.mark.slow
 async def test_the_server_leaves_in_time_with_stalled_readers(own: Stack) -> None:
     """SIGTERM with live and stalled sockets: gone within 8 s, with a hint when to come back."""
     job = talk(own, 3000, wait_ms=10)

@@ -67,7 +67,8 @@ def green(status: int, down: list[str]) -> bool:
     return status == 200
 
 
-@pytest.mark.parametrize("queue", ["interactive", pytest.param("training", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("queue", ["interactive", "training"])
 def test_a_frozen_runner_turns_health_red_and_is_replaced(own: Stack, queue: str) -> None:
     part = f"worker-{queue}"
     until(own, lambda _, down: own.health()[1][f"worker.{queue}"]["runners"] == "done", 20)

@@ -58,6 +58,7 @@ def test_every_metric_is_typed_explained_and_in_the_guide(stack: Stack, client: 
                 assert all(f"`{label}`" in row for label in sample.labels), row
 
 
+@pytest.mark.slow
 def test_the_figures_are_what_has_happened(stack: Stack, client: Client) -> None:
     kind = ("kind", "pipe.talk")
     before = samples(client, after_s=figures.KEPT_S)
