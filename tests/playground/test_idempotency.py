@@ -104,6 +104,20 @@ def test_a_refused_request_may_be_corrected_under_its_key(client: Client, key: s
     assert ask(client, key).status == 202
 
 
+def test_a_start_that_is_over_by_now_is_no_reason_to_refuse_a_replay(
+    client: Client, key: str
+) -> None:
+    from datetime import UTC, datetime, timedelta
+
+    start = (datetime.now(UTC) - timedelta(seconds=58)).isoformat()  # a minute is forgiven
+    body = {"kind": "pipe.echo", "params": {}, "start_at": start}
+    first = client.post(JOBS, body, Idempotency_Key=key)
+    assert first.status == 202
+    time.sleep(2.5)
+    assert client.post(JOBS, body).status == 422
+    assert client.post(JOBS, body, Idempotency_Key=key).body == first.body
+
+
 @pytest.mark.parametrize("bad", ["", '""', "x" * 201, "snowman-\xe9", "tab\there"])
 def test_what_is_no_key(client: Client, bad: str) -> None:
     refused = client.post(JOBS, {"kind": "pipe.echo", "params": {}}, Idempotency_Key=bad or " ")
