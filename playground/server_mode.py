@@ -50,7 +50,9 @@ def refusal(scope: Scope, headers: dict[str, list[str]]) -> str | None:
     origins = headers.get("origin", [])
     if len(hosts) != 1 or not _is_ours(hosts[0]):
         return "foreign_host"
-    if any(origin not in (f"http://{hosts[0]}", f"https://{hosts[0]}") for origin in origins):
+    # Behind a proxy that ends TLS a page without TLS is no page of ours, whatever its host.
+    scheme = "https" if settings.BEHIND_PROXY else "http"
+    if any(origin != f"{scheme}://{hosts[0]}" for origin in origins):
         return "foreign_origin"
     if socket:
         if not origins and not headers.get("authorization"):

@@ -15,6 +15,9 @@ staff = []
 if settings.SERVER_MODE:
     from django.contrib import admin
 
+    from playground.accounts import views
+
+    admin.site.login = views.to_administration  # type: ignore[method-assign]
     staff = [path("admin/", admin.site.urls)]
 urlpatterns = [
     *staff,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.middleware import LoginRequiredMiddleware
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 
 from playground.problems import is_api
@@ -23,3 +24,11 @@ class SignInFirst(LoginRequiredMiddleware):
         if is_api(request.path) or request.path == "/" or request.path.startswith(OPEN):
             return None
         return super().process_view(request, view, args, kwargs)
+
+    def handle_no_permission(
+        self, request: HttpRequest, view: Callable[..., Any]
+    ) -> HttpResponseRedirect:
+        """What a form sent is lost, and its address may have no page: then back to the start."""
+        if request.method in ("GET", "HEAD"):
+            return super().handle_no_permission(request, view)
+        return HttpResponseRedirect(settings.LOGIN_URL)

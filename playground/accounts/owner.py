@@ -90,6 +90,11 @@ def _identify(request: HttpRequest) -> Actor:
         if token is None:
             raise NotSignedIn
         return Actor(token.owner_id, token.pk, tokens.scopes_of(token))
+    return visitor(request)
+
+
+def visitor(request: HttpRequest) -> Actor:
+    """Who is signed in, on a page. Raises `NotSignedIn`."""
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated:
         raise NotSignedIn

@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.contrib.auth import views as auth
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.forms import AuthenticationForm
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.utils.translation import get_language
 from django.utils.translation import gettext_lazy as _
@@ -17,7 +21,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from playground.accounts import api, guesses, tokens
-from playground.accounts.owner import current_actor
+from playground.accounts.owner import visitor
 from playground.accounts.scopes import ADMIN, READ, SUBMIT
 
 
@@ -25,18 +29,16 @@ class SignInForm(AuthenticationForm):
     """Django's, with a limit on guesses."""
 
     def clean(self) -> dict[str, Any]:
-        name = self.cleaned_data.get("username", "")
+        if self.errors:  # a field is empty: no attempt yet
+            return self.cleaned_data
+        name = self.cleaned_data["username"]
         address = self.request.META.get("REMOTE_ADDR", "") if self.request else ""
-        if guesses.too_many(name, address):
+        if not guesses.allowed(name, address):
             self.too_many = True
             raise forms.ValidationError(
                 _("Too many attempts. Wait a quarter of an hour, then try again.")
             )
-        try:
-            found = super().clean()
-        except forms.ValidationError:
-            guesses.failed(name, address)
-            raise
+        found = super().clean()
         guesses.succeeded(name, address)
         return found
 
@@ -51,6 +53,14 @@ class SignIn(auth.LoginView):
         answer = super().form_invalid(form)
         answer.status_code = 429 if getattr(form, "too_many", False) else 422
         return answer
+
+
+@login_not_required
+def to_administration(request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+    """In place of the administration's own sign-in, which would know no limit on guesses."""
+    if request.user.is_authenticated:
+        raise PermissionDenied  # signed in, and not of the staff
+    return redirect_to_login(request.GET.get(REDIRECT_FIELD_NAME) or reverse("admin:index"))
 
 
 class ChangePassword(auth.PasswordChangeView):
@@ -79,7 +89,7 @@ class TokenForm(forms.Form):
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def tokens_page(request: HttpRequest) -> HttpResponse:
-    actor = current_actor(request)
+    actor = visitor(request)
     form = TokenForm(request.POST or None)
     secret = ""
     if request.method == "POST" and form.is_valid():
@@ -101,5 +111,5 @@ def tokens_page(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def revoke(request: HttpRequest, token_id: int) -> HttpResponse:
-    tokens.revoke(owner_id=current_actor(request).user_id, token_id=token_id)
+    tokens.revoke(owner_id=visitor(request).user_id, token_id=token_id)
     return redirect("tokens")

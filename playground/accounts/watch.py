@@ -47,6 +47,7 @@ class Watch:
     def __init__(self) -> None:
         self._open: set[Open] = set()
         self._task: asyncio.Task[None] | None = None
+        self._closing: set[asyncio.Task[None]] = set()
 
     def add(self, item: Open) -> None:
         self._open.add(item)
@@ -77,12 +78,28 @@ class Watch:
             except DatabaseError as error:
                 log.warning("rights are not looked up: %s", error)
                 continue
+            except Exception:
+                log.exception("rights are not looked up")
+                continue
             for item, code in verdicts:
                 self.remove(item)
-                await item.close(code)
+                # Each by itself: one that doesn't answer must not hold up the others.
+                task = asyncio.create_task(_close(item, code))
+                self._closing.add(task)
+                task.add_done_callback(self._closing.discard)
+
+
+async def _close(item: Open, code: int) -> None:
+    try:
+        await item.close(code)
+    except Exception as error:  # it has left by itself meanwhile
+        log.info("a socket whose right was withdrawn did not close: %r", error)
 
 
 def classes_of(user_id: int) -> frozenset[int]:
+    """The classes that somebody is in; in local mode there are none to leave."""
+    if not settings.SERVER_MODE:
+        return frozenset()
     return frozenset(Membership.objects.filter(user_id=user_id).values_list("group_id", flat=True))
 
 

@@ -76,7 +76,7 @@ class JobSocket(AsyncWebsocketConsumer):
             await self.close(4401 if isinstance(error, NotSignedIn) else 4403)
             return
         self.owner_id = self.actor.user_id
-        self.open = Open(self.actor, self.close, classes)
+        self.open = Open(self.actor, self._withdraw, classes)
         await self.accept()
         watch().add(self.open)
         await self._say(
@@ -91,6 +91,14 @@ class JobSocket(AsyncWebsocketConsumer):
     async def disconnect(self, code: int) -> None:
         if (item := getattr(self, "open", None)) is not None:
             watch().remove(item)
+        self._leave_all()
+
+    async def _withdraw(self, code: int) -> None:
+        """Not one event more, also where the client answers the close late or never."""
+        self._leave_all()
+        await self.close(code)
+
+    def _leave_all(self) -> None:
         for task in getattr(self, "follows", {}).values():
             task.cancel()
 
@@ -232,4 +240,4 @@ async def unknown_socket(scope: Any, receive: Any, send: Any) -> None:
 
 def _rights(headers: dict[str, list[str]]) -> tuple[Actor, frozenset[int]]:
     actor = actor_of(headers)
-    return actor, classes_of(actor.user_id) if settings.SERVER_MODE else frozenset()
+    return actor, classes_of(actor.user_id)

@@ -9,8 +9,8 @@ from django.http import HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 
 from playground.accounts.owner import Actor
-from playground.accounts.watch import Open, watch
-from playground.jobs import history
+from playground.accounts.watch import Open, classes_of, watch
+from playground.jobs import database, history
 from playground.jobs.follow import News, follow
 from playground.jobs.hub import Hub, Reader
 from playground.jobs.models import Job
@@ -25,22 +25,25 @@ async def response(hub: Hub, job: Job, after: str, actor: Actor) -> HttpResponse
     asking."""
     if job.ended and job.log_closed and not await history.read(hub.client, job.pk, after, 1):
         return HttpResponse(status=204)
+    classes = await database.call(classes_of, actor.user_id)
     answer = StreamingHttpResponse(
-        _lines(hub, job.pk, after, actor), content_type="text/event-stream; charset=utf-8"
+        _lines(hub, job.pk, after, actor, classes), content_type="text/event-stream; charset=utf-8"
     )
     answer["Cache-Control"] = "no-store"
     answer["X-Accel-Buffering"] = "no"  # a proxy must not hold lines back
     return answer
 
 
-async def _lines(hub: Hub, job_id: str, after: str, actor: Actor) -> AsyncIterator[str]:
+async def _lines(
+    hub: Hub, job_id: str, after: str, actor: Actor, classes: frozenset[int]
+) -> AsyncIterator[str]:
     yield f"retry: {RETRY_MS}\n\n"
     reader = Reader(job_id, after)
 
     async def leave(code: int) -> None:
         reader.leave()
 
-    with watch().holding(Open(actor, leave)):
+    with watch().holding(Open(actor, leave, classes)):
         news_of = follow(hub, job_id, after, idle_s=KEEP_ALIVE_S, reader=reader)
         async with contextlib.aclosing(news_of) as all_news:
             async for news in all_news:

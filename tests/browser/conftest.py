@@ -53,7 +53,9 @@ def open_page(browser: Browser, stack: Stack) -> Iterator[OpenPage]:
     contexts: list[Any] = []
     watches: list[Watch] = []
 
-    def opened(path: str, *, width: int = 1440, height: int = 900, **options: Any) -> Page:
+    def opened(
+        path: str, *, width: int = 1440, height: int = 900, script: bool = True, **options: Any
+    ) -> Page:
         context = browser.new_context(viewport={"width": width, "height": height}, **options)
         context.add_init_script(CSP_WATCH)
         contexts.append(context)
@@ -63,7 +65,8 @@ def open_page(browser: Browser, stack: Stack) -> Iterator[OpenPage]:
         page.on("pageerror", lambda error: watch.errors.append(str(error)))
         page.on("console", watch.heard)
         page.goto(stack.url + path)
-        page.wait_for_function("() => document.documentElement.dataset.ready === 'true'")
+        if script:  # a page without one of its own is ready when it is loaded
+            page.wait_for_function("() => document.documentElement.dataset.ready === 'true'")
         return page
 
     yield opened

@@ -2,6 +2,7 @@
  * The tab's one socket. It carries every topic, reconnects by itself with growing, jittered
  * waits, resumes each topic after the last event seen, and hands out no event twice.
  */
+import { msg, t } from "core/i18n";
 import { Problem } from "core/problem";
 
 const FIRST_WAIT_MS = 500;
@@ -9,8 +10,12 @@ const LONGEST_WAIT_MS = 15_000;
 const PING_MS = 20_000;
 const SILENCE_MS = 45_000;
 const IDLE_CLOSE_MS = 30_000;
-// Signed out, forbidden, unknown: trying again would change nothing.
-const FINAL_CODES = new Set([4401, 4403, 4404]);
+// Signed out, forbidden, unknown: once a handshake has said so, trying again would change nothing.
+const FINAL_CODES = new Map([
+  [4401, msg("You are signed out. Reload the page to sign in again.")],
+  [4403, msg("The server does not let you connect.")],
+  [4404, msg("The server has no connection for live figures at this address.")],
+]);
 
 /** Orders event ids `<attempt>-<seq>`; null comes before everything. */
 function compareIds(a, b) {
@@ -73,6 +78,7 @@ class Connection {
   topics = new Map();
   #socket = null;
   #open = false;
+  #welcomed = false;
   #failures = 0;
   #heard = 0;
   #retry = 0;
@@ -153,11 +159,13 @@ class Connection {
 
   #closed(code) {
     clearInterval(this.#beat);
-    this.#socket = null;
-    this.#open = false;
+    // One that was open and lost its right may have another by now: a new sign-in, other classes.
+    const refused = FINAL_CODES.has(code) && !this.#welcomed;
+    this.#forget();
     if (this.topics.size === 0) return;
-    if (FINAL_CODES.has(code)) {
-      for (const topic of [...this.topics.values()]) this.#refuse(topic, { code: String(code) });
+    if (refused) {
+      const problem = { code: String(code), detail: t(FINAL_CODES.get(code)) };
+      for (const topic of [...this.topics.values()]) this.#refuse(topic, problem);
       return;
     }
     this.#tell("reconnecting");
@@ -171,8 +179,13 @@ class Connection {
     clearInterval(this.#beat);
     Object.assign(this.#socket, { onopen: null, onmessage: null, onclose: null });
     this.#socket.close();
+    this.#forget();
+  }
+
+  #forget() {
     this.#socket = null;
     this.#open = false;
+    this.#welcomed = false;
   }
 
   #wait(ms) {
@@ -189,6 +202,7 @@ class Connection {
     switch (message.op) {
       case "welcome":
         this.#failures = 0;
+        this.#welcomed = true;
         break;
       case "ev":
         this.#tell("live");

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import urllib.request
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from tests.playground.accounts.conftest import PASSWORD, Person, Script
@@ -44,9 +48,53 @@ def test_guessing_is_slowed_down(server: Stack) -> None:
     assert Person(server, "ada").sign_in()[0] == 200  # others come in meanwhile
 
 
-def test_a_form_of_another_site_signs_nobody_out(ada: Person) -> None:
-    import urllib.request
+def test_an_empty_password_does_not_start_the_count_again(server: Stack) -> None:
+    person = Person(server, "guessed too")
+    seen = []
+    for number in range(12):
+        seen.append(person.sign_in(f"wrong {number}")[0])
+        person.sign_in("")
+    assert seen == [422] * 10 + [429] * 2
 
+
+def test_guesses_at_the_same_time_count_each(server: Stack) -> None:
+    """Each is counted before its password is looked at."""
+    with ThreadPoolExecutor(30) as threads:
+        people = [Person(server, "guessed at once") for _ in range(30)]
+        seen = Counter(threads.map(lambda person: person.sign_in("wrong")[0], people))
+    assert seen == {422: 10, 429: 20}
+
+
+def test_administration_has_no_sign_in_of_its_own(server: Stack) -> None:
+    """It would be a way around the limit."""
+    nobody = Person(server, "nobody")
+    for path in ("/admin/", "/admin/login/?next=/admin/"):
+        assert nobody.get(path)[1] == f"{server.url}/accounts/sign-in?next=/admin/"
+    staff = Person(server, "staff")
+    assert staff.sign_in(next="/admin/")[1] == f"{server.url}/admin/"
+
+
+def test_a_form_sent_after_the_session_ended(server: Stack) -> None:
+    """Its address has no page to come back to."""
+    for path in ("/accounts/sign-out", "/accounts/tokens/1/revoke"):
+        person = Person(server, "ada")
+        person.sign_in()
+        person.get("/accounts/tokens")
+        for cookie in [cookie for cookie in person.jar if cookie.name == "sessionid"]:
+            person.jar.clear(cookie.domain, cookie.path, cookie.name)
+        status, address, _ = person.post(path)
+        assert (status, address) == (200, f"{server.url}/accounts/sign-in")
+
+
+def test_pages_go_by_the_session_alone(ada: Person) -> None:
+    """Whatever a proxy or a script adds."""
+    request = urllib.request.Request(
+        f"{ada.stack.url}/accounts/tokens", headers={"Authorization": "Basic YTpi"}
+    )
+    assert ada._open(request)[0] == 200
+
+
+def test_a_form_of_another_site_signs_nobody_out(ada: Person) -> None:
     foreign = urllib.request.Request(
         f"{ada.stack.url}/accounts/sign-out", b"", {"Origin": "https://elsewhere.test"}
     )
@@ -132,4 +180,4 @@ def test_administration_is_for_staff(server: Stack, ada: Person) -> None:
     for path in ("/admin/", "/admin/classroom/class/add/", "/admin/accounts/token/"):
         status, address, _ = staff.get(path)
         assert (status, address) == (200, f"{server.url}{path}")
-        assert "login" in ada.get(path)[1]
+        assert ada.get(path)[0] == 403

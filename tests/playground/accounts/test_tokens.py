@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -89,6 +90,14 @@ def test_it_expires(server: Stack, ada_page: Script) -> None:
     assert script(ada_page, made).get(JOBS).status == 401
 
 
+def test_it_ends_on_the_day_that_was_asked_for(ada_page: Script) -> None:
+    day = (datetime.now(UTC) + timedelta(days=3)).replace(microsecond=0)
+    made = make(ada_page, "read", expires_at=day.isoformat())
+    assert datetime.fromisoformat(made["expires_at"]) == day
+    both = {"name": "x", "expires_at": day.isoformat(), "expires_in_days": 3}
+    assert ada_page.post(TOKENS, both).json["errors"][0]["pointer"] == "/expires_at"
+
+
 @pytest.mark.parametrize(
     "shown",
     ["Bearer", "Bearer x", "Bearer pg_00000000_" + "A" * 32, "Basic YTpi", "pg_1", "Bearer " + "é"],
@@ -105,6 +114,9 @@ def test_what_is_no_token(ada_page: Script, shown: str) -> None:
         ({"name": "x", "scopes": []}, "/scopes"),
         ({"name": "x", "scopes": ["root"]}, "/scopes"),
         ({"name": "x", "expires_in_days": 0}, "/expires_in_days"),
+        ({"name": "x", "expires_at": "2020-01-01T00:00:00Z"}, "/expires_at"),
+        ({"name": "x", "expires_at": "2999-01-01T00:00:00Z"}, "/expires_at"),
+        ({"name": "x", "expires_at": "2030-01-01T00:00:00"}, "/expires_at"),
         ({"name": "x" * 81}, "/name"),
         ({"name": "x", "colour": "red"}, "/colour"),
     ],
