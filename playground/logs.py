@@ -16,7 +16,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 NAMES = ("request_id", "job", "attempt")
-FORMATS = ("line", "json")
 
 _about: ContextVar[dict[str, Any]] = ContextVar("about", default={})  # noqa: B039 (never changed)
 

@@ -25,7 +25,6 @@ from playground.accounts.models import Token, User
 from playground.accounts.owner import Actor
 from playground.classroom.models import Membership
 from playground.jobs import database
-from playground.jobs.counts import counts
 
 log = logging.getLogger(__name__)
 EVERY_S = 2.5
@@ -51,7 +50,6 @@ class Watch:
 
     def add(self, item: Open) -> None:
         self._open.add(item)
-        counts.sockets = len(self._open)
         if not settings.SERVER_MODE:
             return  # the one owner's right is never withdrawn
         if self._task is None or self._task.done():
@@ -59,7 +57,6 @@ class Watch:
 
     def remove(self, item: Open) -> None:
         self._open.discard(item)
-        counts.sockets = len(self._open)
 
     @contextmanager
     def holding(self, item: Open) -> Iterator[None]:

@@ -49,6 +49,10 @@ NO_CHOICE = Text(
 BAD_EVENT_ID = Text("An event's id looks like 1-42.", "事件编号形如 1-42。")
 
 
+# Nothing is read from it, but as every write it says that it is JSON.
+NO_BODY = {"required": False, "content": {"application/json": {"schema": {"type": "object"}}}}
+
+
 class JobIn(Schema):
     model_config = ConfigDict(extra="forbid")
 
@@ -146,7 +150,11 @@ def control_job(request: HttpRequest, job_id: str, payload: ControlIn) -> HttpRe
     return _json(_as_json(job), status=200 if job.ended else 202)
 
 
-@router.post("jobs/{job_id}/cancel", summary="Cancel; the same answer however often")
+@router.post(
+    "jobs/{job_id}/cancel",
+    summary="Cancel; the same answer however often",
+    openapi_extra={"requestBody": NO_BODY},
+)
 def cancel_job(request: HttpRequest, job_id: str) -> HttpResponse:
     job = queries.job(owner_id=current_owner_id(request, scope="submit"), job_id=job_id)
     job = service.cancel(job=job)
@@ -296,11 +304,10 @@ def _submit(
     known = idempotency.ticket(request, owner_id)
     if known is None:
         return _as_json(submit()), None, None
-    job, row = idempotency.once(known, submit)
-    if row is None:
-        return _as_json(job), known, None
-    content = _as_json(job)
-    return content, None, idempotency.replay(row, _json(content, status=202))
+    found = idempotency.once(known, submit, lambda job: _json(_as_json(job), status=202))
+    if isinstance(found, Job):
+        return _as_json(found), known, None
+    return {}, None, found
 
 
 def _job(request: HttpRequest, job_id: str) -> Job:

@@ -72,16 +72,19 @@ def ticket(request: HttpRequest, owner_id: int) -> Ticket | None:
     return Ticket(owner_id, request.method or "", request.path[:200], name, asked.hexdigest())
 
 
-def once(known: Ticket, work: Callable[[], Job]) -> tuple[Job, IdempotencyKey | None]:
-    """Does `work` and remembers its job, both or neither. When the key has been used already,
-    nothing is done, and the second value is what is known: an answer, or none yet.
+def once(
+    known: Ticket, work: Callable[[], Job], show: Callable[[Job], HttpResponse]
+) -> Job | HttpResponse:
+    """The job that `work` makes, remembered with it: both or neither. When the key has been used
+    already nothing is done, and the first answer comes back; `show` makes one where it was never
+    finished.
 
     Raises `idempotency_mismatch` where the key was used for something else, and
     `idempotency_in_progress` while its first request is still being answered.
     """
     for _ in range(TRIES):
         try:
-            return _first(known, work), None
+            return _first(known, work)
         except IntegrityError:
             row = IdempotencyKey.objects.filter(**known.rows()).first()
         if row is None:
@@ -90,7 +93,7 @@ def once(known: Ticket, work: Callable[[], Job]) -> tuple[Job, IdempotencyKey | 
         if age > timedelta(hours=KEPT_H):
             row.delete()
             continue
-        return _again(known, row, age), row
+        return _again(known, row, age, show)
     raise ApiProblem("idempotency_in_progress", headers={"Retry-After": "1"})
 
 
@@ -103,15 +106,25 @@ def _first(known: Ticket, work: Callable[[], Job]) -> Job:
     return job
 
 
-def _again(known: Ticket, row: IdempotencyKey, age: timedelta) -> Job:
+def _again(
+    known: Ticket, row: IdempotencyKey, age: timedelta, show: Callable[[Job], HttpResponse]
+) -> HttpResponse:
     if row.digest != known.digest:
         raise ApiProblem("idempotency_mismatch")
-    if row.status is None and age < timedelta(seconds=UNFINISHED_S):
+    if row.status is not None:
+        answer = HttpResponse(
+            row.content, status=row.status, headers=row.headers, content_type="application/json"
+        )
+    elif age < timedelta(seconds=UNFINISHED_S):
         raise ApiProblem("idempotency_in_progress", headers={"Retry-After": "1"})
-    job = Job.objects.filter(pk=row.job_id).first()
-    if job is None:
-        raise ApiProblem("job_not_found")  # it was deleted meanwhile
-    return job
+    else:
+        job = Job.objects.filter(pk=row.job_id).first()
+        if job is None:
+            raise ApiProblem("job_not_found")  # it was deleted meanwhile
+        answer = show(job)
+    answer[REPLAYED] = "true"
+    answer["Cache-Control"] = "no-cache"
+    return answer
 
 
 def remember(known: Ticket, answer: HttpResponse) -> None:
@@ -120,17 +133,6 @@ def remember(known: Ticket, answer: HttpResponse) -> None:
     IdempotencyKey.objects.filter(**known.rows()).update(
         status=answer.status_code, headers=headers, content=answer.content.decode()
     )
-
-
-def replay(row: IdempotencyKey, otherwise: HttpResponse) -> HttpResponse:
-    """The first answer, said again; `otherwise` where it was never finished."""
-    if row.status is not None:
-        otherwise = HttpResponse(
-            row.content, status=row.status, headers=row.headers, content_type="application/json"
-        )
-    otherwise[REPLAYED] = "true"
-    otherwise["Cache-Control"] = "no-cache"
-    return otherwise
 
 
 def old_keys() -> QuerySet[IdempotencyKey]:

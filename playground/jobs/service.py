@@ -18,7 +18,6 @@ from playground.jobs.asked import NOTHING_MORE, Asked
 from playground.jobs.ids import new_job_id
 from playground.jobs.models import Job
 from playground.jobs.outcomes import Outcome
-from playground.jobs.refs import inputs as inputs
 
 log = logging.getLogger(__name__)
 NUDGE = "nudge"  # a list: the dispatcher blocks on it and wakes at once

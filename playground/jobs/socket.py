@@ -26,6 +26,7 @@ from playground.accounts.handshake import actor_of
 from playground.accounts.owner import Actor, NotSignedIn, ScopeNeeded
 from playground.accounts.watch import Open, classes_of, watch
 from playground.jobs import database, places, queries
+from playground.jobs.counts import counts
 from playground.jobs.follow import News, follow
 from playground.jobs.hub import hub
 from playground.jobs.ids import EVENT_ID, START
@@ -79,6 +80,7 @@ class JobSocket(AsyncWebsocketConsumer):
         self.open = Open(self.actor, self._withdraw, classes)
         await self.accept()
         watch().add(self.open)
+        counts.sockets += 1
         await self._say(
             {
                 "op": "welcome",
@@ -91,6 +93,7 @@ class JobSocket(AsyncWebsocketConsumer):
     async def disconnect(self, code: int) -> None:
         if (item := getattr(self, "open", None)) is not None:
             watch().remove(item)
+            counts.sockets -= 1
         self._leave_all()
 
     async def _withdraw(self, code: int) -> None:

@@ -20,7 +20,7 @@ from django.utils import timezone
 
 from compute.core import kinds
 from compute.core.errors import ComputeError
-from playground.jobs import artifacts, budget, outcomes, queries, service, states, stream
+from playground.jobs import artifacts, budget, outcomes, queries, refs, service, states, stream
 from playground.jobs.attempts import Lease, LeaseLost
 from playground.jobs.budget import Budget
 from playground.jobs.inbox import Inbox
@@ -113,7 +113,7 @@ class Supervision:
             "params": job.params,
             "seed": job.seed,
             "dir": str(folder),
-            "inputs": self._insist(lambda: service.inputs(job)),
+            "inputs": self._insist(lambda: refs.inputs(job)),
             "threads": settings.THREADS[job.queue],
             "device": job.device or "cpu",
             "deadline_s": job.deadline_s,

@@ -9,7 +9,8 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import runs
 from tests.browser.conftest import OpenPage
-from tests.playground.test_uploads import NOVEL, REFUSALS
+from tests.playground.test_uploads import REFUSALS
+from tests.playground.uploading import NOVEL
 from tests.stack import Stack
 
 PATIENCE_MS = 40_000

@@ -25,6 +25,8 @@ WIDE = (
     "test_api_failures.py",
     "test_artifacts.py",
     "test_dispatch.py",
+    "test_leases.py",
+    "test_places.py",
     "test_fairness.py",
     "test_recovery.py",
     "test_socket.py",

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from playground.accounts.models import User
 from tests.playground.client import Client
 from tests.stack import Stack
 
@@ -19,3 +20,8 @@ def made(stack: Stack) -> dict[str, Any]:
     job = Client(stack).submit("pipe.train", wait=10, steps=1, wait_ms=0)
     assert job["state"] == "succeeded"
     return job
+
+
+@pytest.fixture
+def owner(db: None) -> User:
+    return User.objects.create(username="alice")

@@ -19,6 +19,16 @@ def number(default: float, en: str, zh: str, **limits: Any) -> float:
     return value
 
 
+def declare(
+    name: str, params: type[Params], run: str, title: Text, summary: Text, **more: Any
+) -> None:
+    """A kind whose function is in RUNS; interactive unless `more` says otherwise."""
+    more.setdefault("queue", "interactive")
+    register(
+        Kind(name=name, params=params, run=f"{RUNS}:{run}", title=title, summary=summary, **more)
+    )
+
+
 class EchoParams(Params):
     text: str = param(
         "hello", label=words("Text", "文本"), help=words("Any.", "任意。"), max_length=4000
@@ -55,98 +65,75 @@ class RefParams(Params):
     model: str = param("", label=words("Model", "模型"), help=words("A run.", "某次运行。"))
 
 
-register(
-    Kind(
-        name="pipe.echo",
-        params=EchoParams,
-        queue="interactive",
-        run=f"{RUNS}:echo",
-        title=words("Echo", "回声"),
-        summary=words("Says it back.", "原样返回。"),
-        result={"text": words("the text", "文本")},
-        deadline_s=20,
-    )
+declare(
+    "pipe.echo",
+    EchoParams,
+    "echo",
+    words("Echo", "回声"),
+    words("Says it back.", "原样返回。"),
+    result={"text": words("the text", "文本")},
+    deadline_s=20,
 )
-register(
-    Kind(
-        name="pipe.talk",
-        params=TalkParams,
-        queue="interactive",
-        run=f"{RUNS}:talk",
-        title=words("Talk", "说话"),
-        summary=words("Emits metrics.", "发出指标。"),
-        deadline_s=60,
-    )
+declare(
+    "pipe.talk",
+    TalkParams,
+    "talk",
+    words("Talk", "说话"),
+    words("Emits metrics.", "发出指标。"),
+    deadline_s=60,
 )
-register(
-    Kind(
-        name="pipe.flood",
-        params=TalkParams,
-        queue="interactive",
-        run=f"{RUNS}:flood",
-        title=words("Flood", "洪水"),
-        summary=words("Emits much.", "发出很多。"),
-        deadline_s=120,
-    )
+declare(
+    "pipe.flood",
+    TalkParams,
+    "flood",
+    words("Flood", "洪水"),
+    words("Emits much.", "发出很多。"),
+    deadline_s=120,
 )
-register(
-    Kind(
-        name="pipe.train",
-        params=TrainParams,
-        queue="training",
-        run=f"{RUNS}:train",
-        title=words("Train", "训练"),
-        summary=words("Counts with checkpoints.", "带检查点的计数。"),
-        result={"steps": words("steps", "步数")},
-        controls=CONTROLS,
-        settable=frozenset({"lr"}),
-        deadline_s=120,
-    )
+declare(
+    "pipe.train",
+    TrainParams,
+    "train",
+    words("Train", "训练"),
+    words("Counts with checkpoints.", "带检查点的计数。"),
+    queue="training",
+    result={"steps": words("steps", "步数")},
+    controls=CONTROLS,
+    settable=frozenset({"lr"}),
+    deadline_s=120,
 )
-register(
-    Kind(
-        name="pipe.case",
-        params=CaseParams,
-        queue="interactive",
-        run=f"{RUNS}:case",
-        title=words("Case", "情形"),
-        summary=words("Behaves as told.", "按要求行事。"),
-        deadline_s=20,
-    )
+declare(
+    "pipe.case",
+    CaseParams,
+    "case",
+    words("Case", "情形"),
+    words("Behaves as told.", "按要求行事。"),
+    deadline_s=20,
 )
-register(
-    Kind(
-        name="pipe.hang",
-        params=EchoParams,
-        queue="interactive",
-        run=f"{RUNS}:hang",
-        title=words("Hang", "卡住"),
-        summary=words("Hears nothing.", "什么都听不到。"),
-        deadline_s=1,
-    )
+declare(
+    "pipe.hang",
+    EchoParams,
+    "hang",
+    words("Hang", "卡住"),
+    words("Hears nothing.", "什么都听不到。"),
+    deadline_s=1,
 )
-register(
-    Kind(
-        name="pipe.ref",
-        params=RefParams,
-        queue="interactive",
-        run=f"{RUNS}:ref",
-        title=words("Ref", "引用"),
-        summary=words("Reads another job's file.", "读取另一任务的文件。"),
-        refs={"model": ("pipe.train",)},
-        deadline_s=20,
-    )
+declare(
+    "pipe.ref",
+    RefParams,
+    "ref",
+    words("Ref", "引用"),
+    words("Reads another job's file.", "读取另一任务的文件。"),
+    refs={"model": ("pipe.train",)},
+    deadline_s=20,
 )
-register(
-    Kind(
-        name="pipe.torch",
-        params=EchoParams,
-        queue="interactive",
-        run=f"{RUNS}:torch",
-        title=words("Torch", "Torch"),
-        summary=words("Adds two tensors.", "两个张量相加。"),
-        deadline_s=60,
-    )
+declare(
+    "pipe.torch",
+    EchoParams,
+    "torch",
+    words("Torch", "Torch"),
+    words("Adds two tensors.", "两个张量相加。"),
+    deadline_s=60,
 )
 
 
@@ -162,50 +149,39 @@ class FileParams(Params):
     files: int = param(1, label=words("Files", "文件数"), help=words("How many.", "多少。"), ge=1)
 
 
-register(
-    Kind(
-        name="pipe.burn",
-        params=BurnParams,
-        queue="interactive",
-        run=f"{RUNS}:burn",
-        title=words("Burn", "消耗"),
-        summary=words("Uses processor time in other processes.", "在其他进程中消耗处理器时间。"),
-        deadline_s=60,
-        cpu_s=2,
-    )
+declare(
+    "pipe.burn",
+    BurnParams,
+    "burn",
+    words("Burn", "消耗"),
+    words("Uses processor time in other processes.", "在其他进程中消耗处理器时间。"),
+    deadline_s=60,
+    cpu_s=2,
 )
-register(
-    Kind(
-        name="pipe.files",
-        params=FileParams,
-        queue="interactive",
-        run=f"{RUNS}:files",
-        title=words("Files", "文件"),
-        summary=words("Writes files.", "写入文件。"),
-        deadline_s=60,
-    )
+declare(
+    "pipe.files",
+    FileParams,
+    "files",
+    words("Files", "文件"),
+    words("Writes files.", "写入文件。"),
+    deadline_s=60,
 )
-register(
-    Kind(
-        name="pipe.partial",
-        params=EchoParams,
-        queue="interactive",
-        run=f"{RUNS}:partial",
-        title=words("Partial", "部分"),
-        summary=words("Makes something, then hears nothing.", "先产生结果，然后什么都听不到。"),
-        deadline_s=5,
-    )
+declare(
+    "pipe.partial",
+    EchoParams,
+    "partial",
+    words("Partial", "部分"),
+    words("Makes something, then hears nothing.", "先产生结果，然后什么都听不到。"),
+    deadline_s=5,
 )
-register(
-    Kind(
-        name="pipe.backward",
-        params=TalkParams,
-        queue="training",
-        run=f"{RUNS}:torch_steps",
-        title=words("Torch", "Torch"),
-        summary=words("Forward and backward.", "前向与反向。"),
-        result={"loss": words("loss", "损失")},
-        deadline_s=60,
-        warm=("torch",),
-    )
+declare(
+    "pipe.backward",
+    TalkParams,
+    "torch_steps",
+    words("Torch", "Torch"),
+    words("Forward and backward.", "前向与反向。"),
+    queue="training",
+    result={"loss": words("loss", "损失")},
+    deadline_s=60,
+    warm=("torch",),
 )

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from django.http import HttpResponse
 
 from tests.playground.client import Answer, Client
 
@@ -88,6 +89,13 @@ def test_a_client_that_left_while_it_waited_finds_its_job(client: Client, key: s
     assert client.until(again.json["id"])["state"] == "succeeded"
 
 
+def test_the_answer_outlives_its_job(client: Client, key: str) -> None:
+    first = ask(client, key, Prefer="wait=10")
+    assert client.request("DELETE", f"{JOBS}/{first.json['id']}").status == 204
+    again = ask(client, key, Prefer="wait=10")
+    assert (again.status, again.body) == (200, first.body)
+
+
 def test_fifty_at_once_make_one_job(client: Client, key: str) -> None:
     with ThreadPoolExecutor(50) as pool:
         answers = list(pool.map(lambda _: ask(client, key, "at once"), range(50)))
@@ -149,7 +157,7 @@ class TestRows:
             made.append(job.pk)
             return job
 
-        return idempotency.once(known, work)
+        return idempotency.once(known, work, lambda job: HttpResponse(job.pk))
 
     @pytest.fixture
     def known(self, db: None) -> Any:
@@ -188,8 +196,9 @@ class TestRows:
             self.once(known, made)
         assert early.value.code == "idempotency_in_progress"
         self.age(seconds=idempotency.UNFINISHED_S + 1)
-        job, row = self.once(known, made)
-        assert [job.pk] == made and row.status is None
+        answer = self.once(known, made)
+        assert [answer.content.decode()] == made
+        assert answer["Idempotent-Replayed"] == "true"
 
     def test_work_that_fails_leaves_no_key(self, known: Any) -> None:
         from playground.jobs import idempotency
@@ -199,5 +208,5 @@ class TestRows:
             raise ValueError
 
         with pytest.raises(ValueError):
-            idempotency.once(known, fails)
+            idempotency.once(known, fails, lambda job: HttpResponse(job.pk))
         assert not IdempotencyKey.objects.exists()

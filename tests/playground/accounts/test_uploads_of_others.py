@@ -10,7 +10,8 @@ from typing import Any
 from tests.playground.accounts.conftest import Script
 from tests.playground.accounts.test_tokens import make, script
 from tests.playground.client import problem
-from tests.playground.test_uploads import TINY, form, taken, upload
+from tests.playground.test_own_data import TINY
+from tests.playground.uploading import form, taken, upload
 from tests.stack import Stack
 
 TEXT = b"the quick brown fox jumps over the lazy dog\n" * 30
